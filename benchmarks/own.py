@@ -35,15 +35,24 @@ class Service:
 
 @contextlib.contextmanager
 def service(workers: int = 1, solvers: str = "lap", **settings: str) -> Iterator[Service]:
-    """`allot serve`, ready; its lines go to a file in its folder. It is stopped with the block.
+    """`allot serve`, ready; the arguments are those of `started`.
+
+    Raises:
+        SystemExit: it is not ready within READY_S.
+    """
+    with started(workers, solvers, **settings) as found:
+        wait_until_ready(found.port)
+        yield found
+
+
+@contextlib.contextmanager
+def started(workers: int, solvers: str, **settings: str) -> Iterator[Service]:
+    """`allot serve`, which may not answer yet; its lines go to a file in its folder. It is stopped with the block.
 
     Args:
         workers: on CPUs; each GPU has one besides.
         solvers: those that are compiled before a worker takes jobs, with commas between; empty for all.
         settings: ALLOT_ settings by their whole names.
-
-    Raises:
-        SystemExit: it is not ready within READY_S.
     """
     folder = Path(tempfile.mkdtemp(prefix="allot-bench-"))
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -56,7 +65,6 @@ def service(workers: int = 1, solvers: str = "lap", **settings: str) -> Iterator
             [*command, "--data-dir", str(folder)], stdout=subprocess.DEVNULL, stderr=lines, env=around
         )
         try:
-            wait_until_ready(port)
             yield Service(port, psutil.Process(process.pid), folder)
         finally:
             process.terminate()

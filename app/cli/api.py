@@ -17,8 +17,6 @@ import time
 from dataclasses import dataclass
 
 from app.http.config import HttpSettings
-from app.http.main import create_app
-from app.http.server import Server
 from workers.runtime import logs
 from workers.runtime.config import Settings
 from workers.runtime.process import die_with
@@ -109,6 +107,9 @@ def main() -> int:
         signal.signal(early, signal.SIG_IGN)
     die_with(parent)
     logs.configure()
+    from app.http.main import create_app  # whoever starts such processes needs nothing of what they import
+    from app.http.server import Server
+
     http = HttpSettings.from_env()
     server = Server(create_app(Settings.from_env(), http), http)
     signal.signal(signal.SIGUSR1, lambda *_: server.lame_duck())

@@ -1,10 +1,11 @@
 """`allot serve` and `allot worker`: processes in the right order, and out again without orphans.
 
-serve:  Redis (embedded unless ALLOT_REDIS_URL) -> workers -> HTTP
+serve:  Redis (embedded unless ALLOT_REDIS_URL) -> workers -> HTTP, whose modules are imported while workers start
 stop:   HTTP takes nothing new -> workers end their jobs -> HTTP, which has answered after them until then -> Redis
 """
 
 import contextlib
+import functools
 import logging
 import os
 import resource
@@ -19,23 +20,22 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import psutil
 
 from app.cli.api import Front
-from app.http.auth import BadKeys, load_keys
-from app.http.config import HttpSettings
+from app.http.config import BACKLOG, COUNTS, HttpSettings
 from app.http.loopback import is_loopback
-from app.http.main import create_app
-from app.http.metrics import FOLDER, Exporter, Metrics
-from app.http.server import BACKLOG, Server
 from workers.jobs.job import Unavailable
-from workers.jobs.queue import Jobs
 from workers.runtime import logs
 from workers.runtime.config import Settings
 from workers.runtime.redis_server import EmbeddedRedis, running_url
 from workers.runtime.supervisor import Supervisor
 from workers.store.opening import bring_home, let_memory_go
+
+if TYPE_CHECKING:
+    from app.http.metrics import Metrics
 
 WORKER = "workers.runtime.worker"
 MOST_FILES = 65_536
@@ -69,7 +69,8 @@ def serve(args: Namespace) -> int:
     try:
         http = HttpSettings.from_env()
         http = replace(http, insecure=args.insecure or http.insecure, api_workers=args.api_workers or http.api_workers)
-        check_address(args.host, http)
+        if not http.names_keys:  # to read keys takes seconds of imports, and is done once workers start
+            check_address(args.host, http)
         settings = settings_from(args)
         alone = args.workers != 0 and not settings.redis_url
         with (
@@ -77,8 +78,8 @@ def serve(args: Namespace) -> int:
             redis_for(settings) as settings,
             memory_for(settings, alone) as settings,
         ):
-            _serve(listeners, settings, http, args.workers)
-    except (CannotServe, BadKeys, Unavailable, OSError, ValueError) as wrong:
+            _serve(listeners, settings, http, args)
+    except (CannotServe, Unavailable, OSError, ValueError) as wrong:
         print(f"allot: {wrong}", file=sys.stderr)
         return 2
     return 0
@@ -86,7 +87,12 @@ def serve(args: Namespace) -> int:
 
 def check_address(host: str, http: HttpSettings) -> None:
     """Without keys only this machine may ask. Raises CannotServe, BadKeys."""
-    if not load_keys(http) and not http.api_keys_in_redis and not http.insecure and not is_loopback(host):
+    there = http.api_keys_in_redis
+    if http.names_keys:
+        from app.http.auth import load_keys
+
+        there = bool(load_keys(http)) or there
+    if not there and not http.insecure and not is_loopback(host):
         raise CannotServe(
             f"{host} can be reached from other machines and there are no API keys. Make one with `allot key entry "
             "OWNER` and name its file in ALLOT_API_KEYS_FILE, set ALLOT_API_KEYS_IN_REDIS=1, listen on 127.0.0.1, "
@@ -147,17 +153,20 @@ def memory_for(settings: Settings, alone: bool) -> Iterator[Settings]:
             bring_home(settings)
 
 
-def _serve(listeners: list[socket.socket], settings: Settings, http: HttpSettings, workers: int | None) -> None:
+def _serve(listeners: list[socket.socket], settings: Settings, http: HttpSettings, args: Namespace) -> None:
     """Workers and HTTP, until a signal. First nothing new is taken, then running jobs end, then HTTP does."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, MOST_FILES)), hard))
-    front = _Alone(listeners[0], settings, http) if len(listeners) == 1 else _Several(listeners, settings, http)
-    supervisor = None if workers == 0 else Supervisor(settings, cpu_workers=workers)
-    with signals() as (asked, in_a_hurry), exported(front.metrics, settings, http):
+    supervisor = None if args.workers == 0 else Supervisor(settings, cpu_workers=args.workers)
+    front: _Alone | _Several | None = None
+    with signals() as (asked, in_a_hurry), contextlib.ExitStack() as stack:
         if supervisor is not None:
             supervisor.start()
         try:
+            check_address(args.host, http)
+            front = _Alone(listeners[0], settings, http) if len(listeners) == 1 else _Several(listeners, settings, http)
             front.start()
+            stack.enter_context(exported(front, settings, http))
             host, port = listeners[0].getsockname()[:2]
             shown = f"[{host}]" if ":" in host else host
             print(f"Allot listens on http://{shown}:{port}  (docs at /docs, data in {settings.data_dir})", flush=True)
@@ -169,13 +178,17 @@ def _serve(listeners: list[socket.socket], settings: Settings, http: HttpSetting
             if supervisor is not None:
                 LOG.info("draining: running jobs may go on for %g s", settings.drain_s)
                 supervisor.stop(drain=not in_a_hurry.is_set())
-            front.stop(http.http_drain_s)
+            if front is not None:
+                front.stop(http.http_drain_s)
 
 
 class _Alone:
     """HTTP in a thread of this process."""
 
     def __init__(self, listener: socket.socket, settings: Settings, http: HttpSettings) -> None:
+        from app.http.main import create_app
+        from app.http.server import Server
+
         app = create_app(settings, http)
         self.metrics: Metrics = app.state.metrics
         self._server = Server(app, http)
@@ -198,9 +211,15 @@ class _Several(Front):
 
     def __init__(self, listeners: list[socket.socket], settings: Settings, http: HttpSettings) -> None:
         self._counts = tempfile.TemporaryDirectory(prefix="allot-metrics-")
-        told = {"ALLOT_INSECURE": str(int(http.insecure)), FOLDER: self._counts.name}
-        self.metrics = Metrics(self._counts.name)
+        told = {"ALLOT_INSECURE": str(int(http.insecure)), COUNTS: self._counts.name}
         super().__init__(listeners, {**os.environ, **settings.to_env(), **told})
+
+    @functools.cached_property
+    def metrics(self) -> "Metrics":
+        """Of all of them. Their module takes a second to import, and those who answer do not wait for it."""
+        from app.http.metrics import Metrics
+
+        return Metrics(self._counts.name)
 
     def check(self) -> None:
         """They are watched and started again; there is nothing to do here."""
@@ -212,12 +231,15 @@ class _Several(Front):
 
 
 @contextlib.contextmanager
-def exported(metrics: Metrics, settings: Settings, http: HttpSettings) -> Iterator[None]:
+def exported(front: "_Alone | _Several", settings: Settings, http: HttpSettings) -> Iterator[None]:
     """The metrics on a port of their own while the block lasts, where the settings name one."""
     if not http.metrics_port:
         yield
         return
-    exporter = Exporter(http.metrics_host, http.metrics_port, metrics, Jobs(settings))
+    from app.http.metrics import Exporter
+    from workers.jobs.queue import Jobs
+
+    exporter = Exporter(http.metrics_host, http.metrics_port, front.metrics, Jobs(settings))
     LOG.info("metrics are on http://%s:%d/metrics", http.metrics_host, exporter.port)
     try:
         yield
@@ -277,6 +299,8 @@ def check_workers(settings: Settings) -> int:
     here = {
         str(process.pid) for process in psutil.process_iter(["cmdline"]) if WORKER in (process.info["cmdline"] or ())
     }
+    from workers.jobs.queue import Jobs
+
     try:
         alive = [worker.name for worker in Jobs(settings).workers() if worker.name.split("-")[1] in here]
     except Unavailable as wrong:

@@ -49,8 +49,7 @@ def warm_one(name: str, device: Device) -> tuple[str, list[shelf.Form]]:
     try:
         SOLVERS[name].warm_up(device)
         solve_each_form(SOLVERS[name], device)
-        if device == "gpu":
-            warmed.note(name)
+        warmed.all_is_run(name, device)
     except Exception as error:
         return f"{type(error).__name__}: {error}", sorted(shelf.used)
     return "", sorted(shelf.used)

@@ -7,6 +7,10 @@ from pathlib import Path
 from typing import Any
 
 MIB = 1 << 20
+COUNTS = "PROMETHEUS_MULTIPROC_DIR"
+"""Environment variable: where processes that answer on one port keep what each has counted."""
+BACKLOG = 1024
+"""Connections that the kernel holds until they are accepted."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +116,11 @@ class HttpSettings:
             **texts,
             **numbers,
         )
+
+    @property
+    def names_keys(self) -> bool:
+        """Whether keys, or an issuer of tokens, must be read before it is known who may ask."""
+        return bool(self.api_keys or self.api_keys_file or self.oidc_issuer)
 
 
 def _variable(name: str) -> str:

@@ -17,13 +17,12 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from app.http.config import COUNTS
 from workers.jobs.job import Unavailable, WorkerInfo
 from workers.jobs.queue import Jobs
 from workers.jobs.seconds import Seconds
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-FOLDER = "PROMETHEUS_MULTIPROC_DIR"
-"""Environment variable: where processes that answer on one port keep what each has counted."""
 BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60)
 READINGS = {
     "utilisation": ("allot_gpu_utilization_ratio", "Share of the last second in which a kernel ran"),
@@ -44,7 +43,7 @@ class Metrics:
     """What this process has counted, or, with a folder, all processes that share it."""
 
     def __init__(self, folder: str | None = None) -> None:
-        self._folder = folder or os.environ.get(FOLDER)
+        self._folder = folder or os.environ.get(COUNTS)
         self.registry = CollectorRegistry()
         self.requests = Counter(
             "allot_http_requests_total", "Requests answered", ["method", "route", "status"], registry=self.registry

@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterator
 import uvicorn
 from fastapi import FastAPI
 
-from app.http.config import HttpSettings
+from app.http.config import BACKLOG, HttpSettings
 from app.http.door import Door, Guarded, Sparse
 
-BACKLOG = 1024
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 """Names of glibc's mallopt."""
 KEPT_BYTES = 64 << 20

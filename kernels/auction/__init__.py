@@ -10,8 +10,6 @@ from pydantic import Field
 
 from kernels.auction.estimate import estimate
 from kernels.card import Device, InputSpec, Options, Solver
-from kernels.certificates import auction as certificates
-from kernels.certificates.metrics import certify_auction
 from kernels.deadline import Deadline
 from kernels.outline import dense
 from kernels.problems import UNASSIGNED, Csr, Inputs, InvalidProblem
@@ -123,6 +121,9 @@ def _build(inputs: Inputs, options: AuctionOptions) -> Auction:
 
 
 def _certify(problem: Auction, solution: Solution, progress: Callable[[float], None] = unheard) -> Certificate:
+    from kernels.certificates import auction as certificates  # loads scipy, half of what a start would import
+    from kernels.certificates.metrics import certify_auction
+
     if isinstance(problem, PointAuction) and problem.points.metric not in METRICS:
         return certify_auction(problem, solution, progress)
     return certificates.auction(problem, solution, progress)

@@ -12,7 +12,6 @@ from kernels.certificates import ranked as ranked_proofs
 from kernels.certificates import rejecting as rejecting_proofs
 from kernels.certificates import selected as selected_proofs
 from kernels.certificates.assignment import certify_dense
-from kernels.certificates.metrics import certify_assignment
 from kernels.deadline import Deadline
 from kernels.lap.estimate import estimate
 from kernels.lap.joint import solve_jointly
@@ -134,6 +133,8 @@ def _certify(problem: Problem, solution: Solution, progress: Callable[[float], N
     if isinstance(problem, Ranked):
         return ranked_proofs.certify(problem, solution, progress)
     if isinstance(problem, PointAssignment):
+        from kernels.certificates.metrics import certify_assignment  # loads scipy, half of what a start would import
+
         return certify_assignment(problem, solution, progress)
     return brief_proofs.certify(problem, solution, progress)
 

@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from kernels.problems.arrays import AnyFloats, Costs, Floats, InvalidProblem
 
@@ -94,6 +93,8 @@ def _block(x: AnyFloats, y: AnyFloats, metric: str) -> AnyFloats:
         return np.asarray(-(x @ y.T))
     if metric == "iou":
         return _boxes(x, y)
+    from scipy.spatial.distance import cdist  # not loaded by a process that starts, as scipy takes half of it
+
     kind = "sqeuclidean" if metric in DIRECTIONS else metric
     away = _differences(x, y, kind) if x.dtype != np.float64 else cdist(x, y, kind)
     return np.asarray(away / 2 if metric in DIRECTIONS else away)

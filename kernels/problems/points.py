@@ -4,8 +4,6 @@ from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
-from scipy.spatial import cKDTree
-from scipy.spatial.distance import cdist
 
 from kernels.problems.arrays import (
     Csr,
@@ -44,6 +42,8 @@ class Points:
         if columns is None and self.metric not in METRICS:
             return np.negative(costs(self.x[rows], self.y, self.metric))
         if columns is None:
+            from scipy.spatial.distance import cdist  # not loaded by a process that starts, as scipy takes half of it
+
             return np.asarray(-cdist(self.x[rows], self.y, self.metric))
         step = self.x[rows][:, None].astype(np.float64) - self.y[columns]
         distance = np.abs(step).sum(-1) if self.metric == "cityblock" else (step**2).sum(-1)
@@ -51,6 +51,8 @@ class Points:
 
     def nearest(self, rows: Indices) -> Integers32:
         """The `neighbours` nearest columns of each of `rows`, (rows, neighbours) int32, nearest first."""
+        from scipy.spatial import cKDTree
+
         assert self.neighbours is not None
         tree, order = cKDTree(self.y), 1 if self.metric == "cityblock" else 2
         _, columns = tree.query(self.x[rows], k=range(1, self.neighbours + 1), p=order)
@@ -69,6 +71,8 @@ class Points:
 
     def all_benefits(self) -> Floats:
         """The whole matrix (m, n)."""
+        from scipy.spatial.distance import cdist
+
         is_plain = self.metric in METRICS
         distances = cdist(self.x, self.y, self.metric) if is_plain else costs(self.x, self.y, self.metric)
         return np.asarray(np.negative(distances, out=distances))

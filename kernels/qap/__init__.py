@@ -1,15 +1,16 @@
 """Quadratic assignment with a lower bound: tabu search over a population, and proofs where n allows."""
 
+from collections.abc import Callable
 from typing import Literal
 
 from pydantic import Field, model_validator
 
 from kernels.card import Bundle, Companion, InputSpec, Options, Solver
-from kernels.certificates.tree import certify
 from kernels.problems import Inputs, InvalidProblem, QuadraticAssignment
 from kernels.problems.quadratic import quadratic_assignment
 from kernels.qap import qaplib
 from kernels.qap.estimate import estimate
+from kernels.solution import Certificate, Solution, unheard
 
 BoundName = Literal["gilmore-lawler", "projection", "rlt1", "sdp"]
 
@@ -72,6 +73,14 @@ def _build(inputs: Inputs, options: QapOptions) -> QuadraticAssignment:
     return quadratic_assignment(inputs, fixed=options.fixed, best_known=options.best_known)
 
 
+def _certify(
+    problem: QuadraticAssignment, solution: Solution, progress: Callable[[float], None] = unheard
+) -> Certificate:
+    from kernels.certificates.tree import certify  # loads scipy, half of what a start would import
+
+    return certify(problem, solution, progress)
+
+
 def _objective_of(text: str, inputs: Inputs) -> int | float:
     """The objective of a QAPLIB .sln file, which is checked against the matrices."""
     problem = quadratic_assignment({name: inputs[name] for name in ("flow", "distance")})
@@ -97,7 +106,7 @@ CARD = Solver[QuadraticAssignment, QapOptions](
     ),
     options=QapOptions,
     build=_build,
-    certify=certify,
+    certify=_certify,
     compiled_proofs=("kernels.certificates.tree.warm",),
     estimate=estimate,
     prefers_gpu=lambda problem, options: problem.n > 30,

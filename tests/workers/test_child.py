@@ -34,8 +34,10 @@ def test_only_a_solver_that_fails_its_own_warm_up_is_broken(monkeypatch: pytest.
     monkeypatch.setattr(child, "SOLVERS", {name: warm(name) for name in ("bad", "good")})
     monkeypatch.setattr(child, "solve_each_form", fails)
     monkeypatch.setattr(warmed, "is_warm", lambda solver: False)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "loops"))
     told: list[str] = []
-    assert child._warm_up("gpu", ["bad", "good"], tmp_path, told.append) == {"bad": "RuntimeError: no kernel image"}
+    broken = {"bad": "RuntimeError: no kernel image"}
+    assert child._warm_up("gpu", ["bad", "good"], tmp_path, told.append) == (broken, [])
     assert met == ["good"]
     assert told == ["0 of 4", "2 of 4", "3 of 4", "4 of 4"]
 

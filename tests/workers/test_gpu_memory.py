@@ -1,6 +1,8 @@
 """Staging, with ordinary memory in place of page-locked: where arrays lie, and that they are the same."""
 
+import ctypes
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -82,3 +84,39 @@ def test_a_mapped_file_may_lose_its_name(tmp_path: Path, taken: list[int]) -> No
     mapped = np.load(tmp_path / "a.npy", mmap_mode="r")
     (tmp_path / "a.npy").unlink()
     np.testing.assert_array_equal(gpu_memory.Staging(1 << 20).stage({"a": mapped})["a"], np.arange(100.0))
+
+
+class Driver:
+    """What is called of CUDA's driver; `fails` is the call that answers with an error."""
+
+    def __init__(self, fails: str = "") -> None:
+        self.calls: list[str] = []
+        self._fails = fails
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*_: object) -> int:
+            self.calls.append(name)
+            return 100 if name == self._fails else 0
+
+        return call
+
+
+@pytest.mark.parametrize(
+    ("fails", "calls"),
+    [
+        ("", ["cuInit", "cuDeviceGet", "cuDevicePrimaryCtxRetain"]),
+        ("cuInit", ["cuInit"]),
+        ("cuDeviceGet", ["cuInit", "cuDeviceGet"]),
+    ],
+)
+def test_a_context_is_made_where_the_driver_has_a_device(
+    fails: str, calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = Driver(fails)
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: driver)
+    gpu_memory.wake()
+    assert driver.calls == calls
+
+
+def test_a_machine_without_a_driver_says_nothing() -> None:
+    gpu_memory.wake("there is no such library")

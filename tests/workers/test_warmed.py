@@ -18,6 +18,7 @@ def own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(gpu_memory, "compiled_for", lambda: H100)
     folder = tmp_path / "service/cupy"
     monkeypatch.setenv("CUPY_CACHE_DIR", str(folder))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
     return folder
 
 
@@ -75,6 +76,8 @@ def test_a_child_runs_the_forms_of_a_solver_once_for_each_folder(
     cards = {name: SimpleNamespace(name=name, modules={"gpu": name}, warm_up=warm_up) for name in ("bad", "good")}
     monkeypatch.setattr(child, "SOLVERS", cards)
     monkeypatch.setattr(child, "solve_each_form", solve_each_form)
-    for _ in range(2):
-        assert child._warm_up("gpu", list(cards), tmp_path / "locks", run.append) == {}
+    for later in ([], ["good"]):
+        broken, left = child._warm_up("gpu", list(cards), tmp_path / "locks", run.append)
+        assert (broken, [card.name for card in left]) == ({}, later)
     assert [one for one in run if one in cards] == ["bad", "good", "bad"]
+    assert run[-1] == "2 of 2"

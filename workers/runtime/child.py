@@ -16,6 +16,7 @@ import platform
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,10 @@ from pydantic_core import from_json
 
 from kernels import SOLVERS, Device, Solver, keep_cubins, solve_each_form
 from workers.jobs.records import Order, Records
-from workers.runtime import gpu_memory, logs, traces, warmed
+from workers.runtime import gpu_memory, logs, loops, traces, warmed
 from workers.runtime.audit import Auditor
 from workers.runtime.batch import endings
+from workers.runtime.beside import Beside
 from workers.runtime.config import SHOWN, Settings
 from workers.runtime.connection import connect
 from workers.runtime.document import Bench
@@ -50,7 +52,9 @@ def main(arguments: list[str]) -> None:
     die_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logs.configure(logging.WARNING)
-    if device != "gpu":
+    if device == "gpu":
+        threading.Thread(target=gpu_memory.wake, name="wake", daemon=True).start()
+    else:
         os.nice(NICENESS)
     with socket.socket(fileno=descriptor) as channel, channel.makefile("rw") as lines:
         settings = Settings.from_env()
@@ -61,12 +65,13 @@ def main(arguments: list[str]) -> None:
         wanted = settings.warm_solvers.split(",") if settings.warm_solvers else list(SOLVERS)
         locks = settings.data_dir / "warming"
         warm = solve_shown if settings.warm_forms == SHOWN and bench.device == "cpu" else None
-        broken = _warm_up(bench.device, wanted, locks, lambda far: _say(lines, {"warming": far}), warm)
+        broken, later = _warm_up(bench.device, wanted, locks, lambda far: _say(lines, {"warming": far}), warm)
         traces.prepare()
         gc.collect()
         gc.freeze()  # what has been loaded by now stays: no collection need look at it again
         _say(lines, {"ready": True, "broken": broken, **_told(bench)})
-        for line in lines:
+        beside = Beside(later, bench.device, lambda more: _say(lines, {"broken": broken | more}))
+        for line in beside.lines(lines, channel):
             begun[0] = 1
             task = from_json(line)
             try:
@@ -110,14 +115,25 @@ def _warm_up(
     locks: Path,
     told: Callable[[str], None],
     warm: Callable[[Solver, Device], None] | None = None,
-) -> dict[str, str]:
-    """Compile and run every kernel once, or what `warm` does; returns what is wrong with the solvers that cannot.
+) -> tuple[dict[str, str], list[Solver]]:
+    """Compile and run every kernel once, or what `warm` does, of the solvers of which not all is on the disk.
 
+    Of the others the first alone is run: it loads numba, which takes a second of a job's time limit else.
+    Returns what is wrong with those that cannot, and the solvers that are on the disk.
     `told` hears how far this is, as "3 of 8".
     """
     broken = {}
-    cards = [card for card in SOLVERS.values() if card.name in wanted and device in card.modules]
+    asked = [card for card in SOLVERS.values() if card.name in wanted and device in card.modules]
+    ready = warmed.ready([card.name for card in asked], device)
+    later = [card for card in asked if card.name in ready]
+    cards = [card for card in asked if card.name not in ready]
     ahead = device == "gpu"  # on a CPU the other types are loaded when first met, in a tenth of a second
+    for card in later[:1]:
+        try:
+            card.warm_up(device)
+        except Exception as error:
+            log.exception("%s cannot be warmed up on %s", card.name, device)
+            broken[card.name] = f"{type(error).__name__}: {error}"[:500]
     steps = (1 + ahead) * len(cards)
     for number, card in enumerate(in_turn(cards, locks, device)):
         told(f"{(1 + ahead) * number} of {steps}")
@@ -127,11 +143,14 @@ def _warm_up(
             log.exception("%s cannot be warmed up on %s", card.name, device)
             broken[card.name] = f"{type(error).__name__}: {error}"[:500]
             continue
+        if warm is None:
+            loops.note(card.name, device)
         if ahead:
             told(f"{2 * number + 1} of {steps}")
             _compile_ahead(card)
-    told(f"{steps} of {steps}")
-    return broken
+    if steps:
+        told(f"{steps} of {steps}")
+    return broken, later
 
 
 def _compile_ahead(card: Solver) -> None:

@@ -5,10 +5,12 @@ import os
 import shutil
 import subprocess
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kernels import Estimate, InvalidProblem, OptionsOf, Problem, Solver
 from workers.jobs.job import AskedDevice, Device, DoesNotFit, NoSuchDevice, WorkerInfo
+
+if TYPE_CHECKING:  # whoever starts workers asks for the GPUs alone, and should not wait for the solvers
+    from kernels import Estimate, OptionsOf, Problem, Solver
 
 QUERY = "uuid,name,driver_version,memory.total,memory.free"
 MIB = 1 << 20
@@ -70,9 +72,9 @@ def _visible(gpus: list[Gpu]) -> list[Gpu]:
 
 
 def choose(
-    card: Solver[Problem, OptionsOf],
-    problem: Problem,
-    options: OptionsOf,
+    card: "Solver[Problem, OptionsOf]",
+    problem: "Problem",
+    options: "OptionsOf",
     asked: AskedDevice,
     workers: list[WorkerInfo],
 ) -> Device:
@@ -81,12 +83,12 @@ def choose(
 
 
 def place(
-    card: Solver[Problem, OptionsOf],
-    problem: Problem,
-    options: OptionsOf,
+    card: "Solver[Problem, OptionsOf]",
+    problem: "Problem",
+    options: "OptionsOf",
     asked: AskedDevice,
     workers: list[WorkerInfo],
-) -> tuple[Device, Estimate]:
+) -> "tuple[Device, Estimate]":
     """The queue for a problem, and what it needs there.
 
     `auto` takes a GPU when the solver's card prefers one for this problem and a live GPU worker has the memory.
@@ -96,6 +98,8 @@ def place(
         NoSuchDevice: the asked device has no live worker.
         DoesNotFit: no device of the kind has the memory that the card estimates.
     """
+    from kernels import InvalidProblem
+
     workers = [worker for worker in workers if card.name not in worker.broken] or workers
     here, suits = {worker.device for worker in workers}, card.suits(problem, options)
     if asked != "auto" and asked not in suits:
@@ -124,8 +128,12 @@ def _require(device: Device, here: set[Device]) -> None:
 
 
 def _fit(
-    card: Solver[Problem, OptionsOf], problem: Problem, options: OptionsOf, device: Device, workers: list[WorkerInfo]
-) -> Estimate:
+    card: "Solver[Problem, OptionsOf]",
+    problem: "Problem",
+    options: "OptionsOf",
+    device: Device,
+    workers: list[WorkerInfo],
+) -> "Estimate":
     estimate = card.estimate(problem, options, device)
     if device == "gpu":
         spreads = card.spreads(problem, options)

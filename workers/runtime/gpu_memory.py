@@ -4,6 +4,7 @@ Used in GPU children alone; cupy is imported when the first function is called.
 """
 
 import contextlib
+import ctypes
 import functools
 import os
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -19,6 +20,7 @@ READERS = max(1, min(8, (os.cpu_count() or 1) // 2))
 PIECE = 8 << 20
 LEAST_PIECE = 1 << 20
 ALIGNMENT = 512
+DRIVER = "libcuda.so.1"
 OUT_OF_MEMORY = 2
 """cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY."""
 
@@ -126,6 +128,19 @@ def _rounded(size: int) -> int:
 
 def _power_of_two(size: int) -> int:
     return 1 << (size - 1).bit_length()
+
+
+def wake(library: str = DRIVER) -> None:
+    """Make the first device's context, which CuPy will use, ahead of CuPy's own import.
+
+    It takes the driver about as long as Python takes for the import, and needs nothing of Python meanwhile. What fails
+    here fails again when CuPy asks, in its words.
+    """
+    context, device = ctypes.c_void_p(), ctypes.c_int()
+    with contextlib.suppress(OSError, AttributeError):
+        driver = ctypes.CDLL(library)
+        if driver.cuInit(0) == 0 and driver.cuDeviceGet(ctypes.byref(device), 0) == 0:
+            driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
 
 
 def memory() -> tuple[int, int]:

@@ -34,6 +34,7 @@ class Link:
         self._socket: socket.socket | None = None
         self._heard = b""
         self._begun: mmap.mmap | None = None
+        self._pending = self._ready = False
         self.told: dict[str, Any] = {}
 
     @property
@@ -51,16 +52,14 @@ class Link:
         """True while the child runs."""
         return self._process is not None and self._process.poll() is None
 
-    def start(self, within_s: float, meanwhile: Callable[[], None], every_s: float) -> None:
-        """Start a child and wait until it is ready, calling `meanwhile` about every `every_s` and when it has news.
+    @property
+    def ready(self) -> bool:
+        """True while the child runs and can be sent jobs."""
+        return self._ready and self.alive
 
-        Until then `told["warming"]` says how far it is.
-
-        Raises:
-            ChildFailed: it ended, or was not ready in time.
-        """
+    def begin(self) -> None:
+        """Start a child, which `start` waits for."""
         self.end()
-        self.told.pop("warming", None)
         ours, theirs = socket.socketpair()
         with theirs, open(os.memfd_create("begun"), "r+b") as shared:
             shared.truncate(1)
@@ -74,7 +73,22 @@ class Link:
                 stdin=subprocess.DEVNULL,
                 process_group=0,
             )
-        self._socket, self._heard = ours, b""
+        self._socket, self._heard, self._pending = ours, b"", True
+
+    def start(self, within_s: float, meanwhile: Callable[[], None], every_s: float) -> None:
+        """Wait until a child is ready, which is started now if none has begun.
+
+        `meanwhile` is called about every `every_s`, and when the child has news.
+        Until then `told["warming"]` says how far it is.
+
+        Raises:
+            ChildFailed: it ended, or was not ready in time.
+        """
+        if not self._pending:
+            self.begin()
+        self._pending = False
+        self.told.pop("warming", None)
+        meanwhile()
         give_up = time.monotonic() + within_s
         while time.monotonic() < give_up:
             try:
@@ -83,6 +97,7 @@ class Link:
                 raise ChildFailed(f"the {self._device} child ended with {self.reap()} before it was ready") from None
             if message is not None and "ready" in message:
                 self.told.pop("warming", None)
+                self._ready = True
                 return
             meanwhile()
         self.end()
@@ -136,6 +151,7 @@ class Link:
 
     def end(self) -> None:
         """No child any more."""
+        self._ready = False
         self.kill()
         if self._process is not None:
             self._process.wait()

@@ -4,6 +4,7 @@ One that dies is started again on the same files. One that dies again and again 
 whatever watches over the service hears of it.
 """
 
+import contextlib
 import fcntl
 import importlib.util
 import logging
@@ -11,6 +12,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -19,10 +21,6 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import IO
-
-import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from workers.jobs.job import Unavailable
 from workers.runtime.config import private_folder, short_private_folder
@@ -63,6 +61,8 @@ def find_server() -> str | None:
 
 def running_url(data_dir: Path) -> str | None:
     """The URL of the server that a service runs on `data_dir` now, None where there is none."""
+    import redis  # which takes half a second; to start a server needs nothing of it
+
     told = data_dir / "redis" / "url"
     try:
         url = told.read_text().strip()
@@ -136,7 +136,7 @@ class EmbeddedRedis:
         self._up.clear()
         self._stopping.clear()
         # The server dies with the thread that started it, so one thread starts it every time and outlives it.
-        self._keeper = threading.Thread(target=self._keep, args=(program, socket, url), name="redis", daemon=True)
+        self._keeper = threading.Thread(target=self._keep, args=(program, socket), name="redis", daemon=True)
         self._keeper.start()
         self._up.wait()
         if self.given_up:
@@ -145,12 +145,12 @@ class EmbeddedRedis:
         (self._folder / "url").write_text(url)
         return url
 
-    def _keep(self, program: str, socket: Path, url: str) -> None:
+    def _keep(self, program: str, socket: Path) -> None:
         """Start the server, and start it again whenever it ends, until that is hopeless or not wanted any more."""
         deaths: list[float] = []
         while not self._stopping.is_set():
             self._process = self._launched(program, socket)
-            if self._answers(url):
+            if self._answers(socket):
                 self._up.set()
                 self._process.wait()
             if self._stopping.is_set():
@@ -185,20 +185,19 @@ class EmbeddedRedis:
                 process_group=0,  # a Ctrl-C in the terminal is for the service, which stops Redis last
             )
 
-    def _answers(self, url: str) -> bool:
+    def _answers(self, path: Path) -> bool:
         """Wait until it takes commands; False once that is not to be hoped for. Reading a long file takes its time."""
         assert self._process is not None
         give_up = time.monotonic() + ANSWER_S
-        with redis.Redis.from_url(url, socket_timeout=ANSWER_S, retry=Retry(NoBackoff(), 0)) as client:
-            while time.monotonic() < give_up and self._process.poll() is None and not self._stopping.is_set():
-                try:
-                    client.ping()
-                    return True
-                except redis.exceptions.BusyLoadingError:
-                    give_up = time.monotonic() + ANSWER_S
-                    time.sleep(0.02)
-                except redis.RedisError:  # not listening yet
-                    time.sleep(0.002)
+        while time.monotonic() < give_up and self._process.poll() is None and not self._stopping.is_set():
+            said = _ping(path)
+            if said.startswith("+PONG"):
+                return True
+            if said.startswith("-LOADING"):
+                give_up = time.monotonic() + ANSWER_S
+                time.sleep(0.02)
+            else:  # not listening yet
+                time.sleep(0.002)
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait()
@@ -258,6 +257,16 @@ class EmbeddedRedis:
             return socket
         self._socket_folder = short_private_folder()
         return self._socket_folder / "redis.sock"
+
+
+def _ping(path: Path) -> str:
+    """What a server on that socket says to PING, empty where it says nothing."""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as line:
+        line.settimeout(ANSWER_S)
+        line.connect(str(path))
+        line.sendall(b"PING\r\n")
+        return line.recv(128).decode(errors="replace")
+    return ""
 
 
 def _arguments(folder: Path, socket: Path, fsync: str) -> list[str]:

@@ -59,11 +59,9 @@ class Supervisor:
         self._settings = settings
         workers = max(2, cpus() // 4) if cpu_workers is None else cpu_workers
         threads = max(1, cpus() // max(1, workers // 2))
-        uuids = [gpu.uuid for gpu in devices.visible_gpus()] if gpus is None else gpus
         self._places = [_Place(["--device", "cpu", "--threads", str(threads)]) for _ in range(workers)]
-        size = max(1, settings.gpus_per_worker)
-        shares = [uuids[k : k + size] for k in range(0, len(uuids), size)]
-        self._places += [_Place(["--device", "gpu", "--gpu", ",".join(share)]) for share in shares]
+        self._look_for_gpus = gpus is None
+        self._add(gpus or [])
         self._stopping = threading.Event()
         self._drain = True
         self._thread: threading.Thread | None = None
@@ -91,7 +89,18 @@ class Supervisor:
         """How often a worker had to be started again."""
         return sum(max(0, place.starts - 1) for place in self._places)
 
+    def _add(self, uuids: list[str]) -> None:
+        size = max(1, self._settings.gpus_per_worker)
+        shares = [uuids[k : k + size] for k in range(0, len(uuids), size)]
+        self._places += [_Place(["--device", "gpu", "--gpu", ",".join(share)]) for share in shares]
+
     def _watch(self) -> None:
+        for place in self._places:
+            self._tend(place)
+        if self._look_for_gpus:  # the driver may take a second to say, for which workers on CPUs need not wait
+            self._add([gpu.uuid for gpu in devices.visible_gpus()])
+            for place in self._places:
+                self._tend(place)
         while not self._stopping.wait(POLL_S):
             for place in self._places:
                 self._tend(place)

@@ -1,4 +1,7 @@
-"""What a GPU's child need not run again before it is ready: a solver all of whose kernels are on the disk.
+"""What a child need not run before it is ready: a solver all of whose compiled code is on the disk.
+
+numba keeps what it compiles in a folder, too (loops.py). A child that finds notes of both loads the solver once it has
+nothing else to do, or with the first job of its kind.
 
 CuPy keeps what it compiles in the folder CUPY_CACHE_DIR. A service has one of its own, which may outlive the container
 that a user's goes with. It begins as a copy of the user's, which `allot warm` fills. A note in the folder says of a
@@ -10,10 +13,12 @@ import functools
 import hashlib
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import kernels
-from workers.runtime import gpu_memory
+from kernels import Device
+from workers.runtime import gpu_memory, loops
 
 OF_USER = Path("~/.cupy/kernel_cache")
 """Where CuPy keeps what it compiles, unless it is told otherwise."""
@@ -38,6 +43,11 @@ def begin_with(other: Path) -> None:
                 begun.replace(there / file.name)  # whole, whoever reads it or copies it too
 
 
+def ready(solvers: Iterable[str], device: Device) -> set[str]:
+    """Those that compile nothing for a job that their own warm-up covers; on a GPU for no job at all."""
+    return {solver for solver in loops.kept(solvers, device) if device == "cpu" or is_warm(solver)}
+
+
 def is_warm(solver: str) -> bool:
     """Whether `note` was called for it by these sources, on such a device, with these compilers."""
     return _note(solver).exists()
@@ -48,6 +58,13 @@ def note(solver: str) -> None:
     with contextlib.suppress(OSError):
         _note(solver).parent.mkdir(parents=True, exist_ok=True)
         _note(solver).touch()
+
+
+def all_is_run(solver: str, device: Device) -> None:
+    """This solver was warmed up, and every form of it was run: all that is compiled for it is on the disk."""
+    loops.note(solver, device)
+    if device == "gpu":
+        note(solver)
 
 
 def _note(solver: str) -> Path:

@@ -1,0 +1,150 @@
+"""What a child leaves to its pauses: notes of what numba keeps, and steps that never come before a job."""
+
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import IO, Any
+
+import pytest
+
+from kernels import SOLVERS, Device
+from workers.runtime import beside, child, loops
+from workers.runtime.beside import Beside
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A file that numba keeps."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    folder = tmp_path / "cpu_1234"
+    folder.mkdir()
+    (folder / "path.py311.1.nbc").touch()
+    (folder / "path.py311.nbi").touch()
+    return folder / "path.py311.1.nbc"
+
+
+def test_a_note_holds_while_all_files_are_there(kept: Path) -> None:
+    assert not loops.kept(["lap"], "cpu")
+    loops.note("lap", "cpu")
+    assert loops.kept(["lap"], "cpu") == {"lap"}
+    assert not loops.kept(["lap"], "gpu")
+    assert not loops.kept(["qap"], "cpu")
+    (kept.parent / "more.py311.nbi").touch()
+    assert loops.kept(["lap"], "cpu") == {"lap"}
+    kept.unlink()
+    assert not loops.kept(["lap"], "cpu")
+
+
+@pytest.mark.parametrize("changed", ["_sources", "_compiler"])
+def test_a_note_is_of_these_sources_and_this_processor(
+    kept: Path, monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
+    loops.note("lap", "cpu")
+    assert loops.kept(["lap", "qap"], "cpu") == {"lap"}
+    monkeypatch.setattr(loops, changed, lambda: ["another"])
+    assert not loops.kept(["lap"], "cpu")
+
+
+def test_a_source_that_was_touched_has_no_note(kept: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tree = tmp_path / "kernels"
+    tree.mkdir()
+    source = tree / "one.py"
+    source.touch()
+    monkeypatch.setattr(loops, "TREE", tree)
+    loops.note("lap", "cpu")
+    assert loops.kept(["lap"], "cpu") == {"lap"}
+    source.write_text("# changed")
+    assert not loops.kept(["lap"], "cpu")
+
+
+def test_a_note_that_cannot_be_written_is_no_note(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
+    loops.note("lap", "cpu")
+    assert not loops.kept(["lap"], "cpu")
+
+
+def test_solvers_that_are_on_the_disk_are_left_for_later(
+    kept: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    run: list[str] = []
+
+    def card(name: str) -> Any:
+        return SimpleNamespace(name=name, modules={"cpu": name}, warm_up=lambda device: run.append(name))
+
+    cards = {name: card(name) for name in ("one", "two")}
+    monkeypatch.setattr(child, "SOLVERS", cards)
+    assert child._warm_up("cpu", ["one"], tmp_path / "locks", run.append) == ({}, [])
+    assert child._warm_up("cpu", list(cards), tmp_path / "locks", run.append) == ({}, [cards["one"]])
+    assert child._warm_up("cpu", list(cards), tmp_path / "locks", run.append) == ({}, list(cards.values()))
+    assert run == ["0 of 1", "one", "1 of 1", "0 of 1", "two", "1 of 1"]
+
+
+@pytest.fixture
+def line() -> Iterator[tuple[socket.socket, socket.socket, IO[str]]]:
+    """Both ends of a channel, and what is read from the second."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs, theirs.makefile("rw") as lines:
+        yield ours, theirs, lines
+
+
+def waiting(names: list[str], run: list[str], broken: dict[str, str]) -> Beside:
+    def card(name: str) -> Any:
+        def warm_up(device: Device) -> None:
+            run.append(name)
+            if name == "bad":
+                raise RuntimeError("no such device")
+
+        return SimpleNamespace(name=name, modules={"cpu": SOLVERS["lap"].modules["cpu"]}, warm_up=warm_up)
+
+    return Beside([card(name) for name in names], "cpu", broken.update)
+
+
+def test_a_job_that_waits_comes_before_any_step(line: tuple[socket.socket, socket.socket, IO[str]]) -> None:
+    ours, theirs, lines = line
+    run: list[str] = []
+    found = waiting(["one", "two"], run, {}).lines(lines, theirs)
+    for number in range(3):
+        ours.sendall(f"{number}\n".encode())
+        assert next(found) == f"{number}\n"
+    assert run == []
+
+
+def test_pauses_are_used_and_what_fails_is_told(
+    line: tuple[socket.socket, socket.socket, IO[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs, lines = line
+    monkeypatch.setattr(beside, "QUIET_S", 0.0)
+    run: list[str] = []
+    broken: dict[str, str] = {}
+    steps = waiting(["one", "bad", "two"], run, broken)
+    while steps._steps:
+        steps._step()
+    assert run == ["one", "bad", "two"]
+    assert broken == {"bad": "RuntimeError: no such device"}
+    ours.sendall(b"a job\n")
+    begun = time.monotonic()
+    assert next(steps.lines(lines, theirs)) == "a job\n"
+    assert time.monotonic() - begun < 5
+    ours.close()
+    assert list(steps.lines(lines, theirs)) == []
+
+
+def test_steps_run_while_nothing_comes(
+    line: tuple[socket.socket, socket.socket, IO[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs, lines = line
+    monkeypatch.setattr(beside, "QUIET_S", 0.01)
+    run: list[str] = []
+    steps = waiting(["one"], run, {})
+    last = steps._run
+
+    def then_a_job(card: Any) -> None:
+        last(card)
+        ours.sendall(b"a job\n")
+
+    steps._steps[-1] = lambda: then_a_job(SimpleNamespace(name="one", warm_up=lambda device: run.append("one")))
+    assert next(steps.lines(lines, theirs)) == "a job\n"
+    assert run == ["one"]

@@ -1,0 +1,67 @@
+"""What a child loads while it has no job: solvers whose compiled code is on the disk.
+
+Loading one takes up to a second. It is begun only after a pause between jobs, so that a child with work to do is never
+held up by more than one step. A job that comes before its solver's turn loads what it needs itself.
+"""
+
+import functools
+import gc
+import importlib
+import logging
+import select
+import socket
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import IO
+
+from kernels import Device, Solver
+
+QUIET_S = 0.2
+"""Without a job, before each step: other workers of this machine may be starting, and a client at its next job."""
+log = logging.getLogger("workers.runtime.child")
+
+
+class Beside:
+    """Steps that are left to the pauses.
+
+    Args:
+        cards: solvers to load, in this order.
+        device: that of this child.
+        broken: hears what is wrong with all solvers that could not be run.
+    """
+
+    def __init__(self, cards: Iterable[Solver], device: Device, broken: Callable[[dict[str, str]], None]) -> None:
+        self._device: Device = device
+        self._broken, self._found = broken, dict[str, str]()
+        cards = list(cards)
+        imports: list[Callable[[], object]] = [
+            functools.partial(importlib.import_module, card.modules[device]) for card in cards
+        ]
+        self._steps = deque(imports)
+        self._steps.extend(functools.partial(self._run, card) for card in cards)
+
+    def lines(self, lines: IO[str], channel: socket.socket) -> Iterator[str]:
+        """What is read from `lines`, which belong to `channel` and come one at a time, each after its answer."""
+        while True:
+            while self._steps and not select.select([channel], [], [], QUIET_S)[0]:
+                self._step()
+            if not (line := lines.readline()):
+                return
+            yield line
+
+    def _step(self) -> None:
+        try:
+            self._steps.popleft()()
+        except Exception:  # of an import: the solver's own step, or a job, says so again
+            log.exception("what was left for a pause failed")
+        if not self._steps:
+            gc.collect()
+            gc.freeze()  # as of what was loaded before the first job
+
+    def _run(self, card: Solver) -> None:
+        try:
+            card.warm_up(self._device)
+        except Exception as error:
+            log.exception("%s cannot be warmed up on %s", card.name, self._device)
+            self._found[card.name] = f"{type(error).__name__}: {error}"[:500]
+            self._broken(self._found)

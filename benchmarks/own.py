@@ -1,4 +1,4 @@
-"""A service of a benchmark's own on this machine: one API process, the embedded Redis, workers."""
+"""A service of a benchmark's own on this machine: API processes by its cores, the embedded Redis, workers."""
 
 import contextlib
 import os

@@ -73,7 +73,7 @@ def service(api_workers: int) -> Iterator[tuple[int, psutil.Process]]:
     env |= {"ALLOT_WARM_SOLVERS": "lap,qap", "ALLOT_MAX_IDLE_PER_ADDRESS": "20000"}  # all are opened beforehand
     with tempfile.TemporaryDirectory(prefix="allot-waiters-") as folder:
         command = [sys.executable, "-m", "app.cli.main", "serve", "--port", "0", "--workers", "1", "--data-dir", folder]
-        command += ["--api-workers", str(api_workers)] if api_workers > 1 else []
+        command += ["--api-workers", str(api_workers)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
             assert process.stdout is not None
             found = re.search(r":(\d+)  ", process.stdout.readline())

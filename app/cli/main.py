@@ -28,7 +28,7 @@ def parser() -> argparse.ArgumentParser:
     serve.add_argument("--data-dir", type=Path, help="where everything is kept (default ./data or ALLOT_DATA_DIR)")
     serve.add_argument("--workers", type=int, metavar="N", help="CPU workers; 0 runs the API alone")
 
-    serve.add_argument("--api-workers", type=int, metavar="N", help="processes that answer HTTP (default 1)")
+    serve.add_argument("--api-workers", type=int, metavar="N", help="processes that answer HTTP (default: by cores)")
 
     worker = commands.add_parser("worker", help="run workers alone, for an API on the same ALLOT_REDIS_URL")
     worker.add_argument("--data-dir", type=Path)

@@ -30,6 +30,7 @@ from app.http.loopback import is_loopback
 from workers.jobs.job import Unavailable
 from workers.runtime import logs
 from workers.runtime.config import Settings
+from workers.runtime.process import cpus
 from workers.runtime.redis_server import EmbeddedRedis, running_url
 from workers.runtime.supervisor import Supervisor
 from workers.store.opening import bring_home, let_memory_go
@@ -42,6 +43,8 @@ MOST_FILES = 65_536
 SHARED_MEMORY = Path("/dev/shm")
 MEMORY_SHARE = 8
 """Of all memory, what an arena that nobody asked for takes at most."""
+CORES_EACH, MOST_PROCESSES = 4, 4
+"""Of API processes that nobody asked for: cores for each, and how many at most. A request takes one milliseconds."""
 LOG = logging.getLogger("allot")
 
 
@@ -68,7 +71,8 @@ def serve(args: Namespace) -> int:
     logs_as(args)
     try:
         http = HttpSettings.from_env()
-        http = replace(http, insecure=args.insecure or http.insecure, api_workers=args.api_workers or http.api_workers)
+        processes = args.api_workers or http.api_workers or suitable(cpus())
+        http = replace(http, insecure=args.insecure or http.insecure, api_workers=processes)
         if not http.names_keys:  # to read keys takes seconds of imports, and is done once workers start
             check_address(args.host, http)
         settings = settings_from(args)
@@ -83,6 +87,11 @@ def serve(args: Namespace) -> int:
         print(f"allot: {wrong}", file=sys.stderr)
         return 2
     return 0
+
+
+def suitable(cores: int) -> int:
+    """API processes for a machine of so many cores: the others are for workers and for Redis."""
+    return max(1, min(MOST_PROCESSES, cores // CORES_EACH))
 
 
 def check_address(host: str, http: HttpSettings) -> None:
@@ -107,19 +116,24 @@ def bound(host: str, port: int, count: int = 1) -> Iterator[list[socket.socket]]
         raise CannotServe(f"{count} API processes cannot answer; at least one is needed")
     family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     with contextlib.ExitStack() as stack:
-        listeners = []
-        for _ in range(count):
-            listener = stack.enter_context(socket.socket(family, kind, protocol))
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                if count > 1:  # alone, a port that another service has is an error and not a share of it
+        listeners: list[socket.socket] = []
+        try:
+            if count > 1:  # a port that another service has is an error, and not a share of it
+                with socket.socket(family, kind, protocol) as alone:
+                    alone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    alone.bind(address)
+                    address = alone.getsockname()
+            for _ in range(count):
+                listener = stack.enter_context(socket.socket(family, kind, protocol))
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                if count > 1:
                     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
                 listener.bind(address)
-            except OSError as wrong:
-                raise CannotServe(f"cannot listen on {host} port {port}: {wrong.strerror}") from None
-            address = listener.getsockname()
-            listener.listen(BACKLOG)
-            listeners.append(listener)
+                address = listener.getsockname()
+                listener.listen(BACKLOG)
+                listeners.append(listener)
+        except OSError as wrong:
+            raise CannotServe(f"cannot listen on {host} port {port}: {wrong.strerror}") from None
         yield listeners
 
 

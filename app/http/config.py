@@ -26,7 +26,7 @@ class HttpSettings:
         mcp: open /mcp for agents.
         max_json_bytes: largest JSON body, and largest `job` part of a multipart body.
         max_wait_s: longest long poll, `Prefer: wait` and pause between two reads of an event stream.
-        api_workers: processes that answer HTTP on the one port.
+        api_workers: processes that answer HTTP on the one port; 0 for as many as suit the cores (app/cli/serve.py).
         metrics_host, metrics_port: where /metrics is besides, without a key; 0 for nowhere.
         lame_s: how long a service that is told to stop answers polls at least, while it takes nothing new.
         http_drain_s: how long requests may go on after that.
@@ -73,7 +73,7 @@ class HttpSettings:
     clerk_s: float = 10.0
     owner_bytes: int = 10240 * MIB
     all_bytes: int = 65536 * MIB
-    api_workers: int = 1
+    api_workers: int = 0
     metrics_host: str = "127.0.0.1"
     metrics_port: int = 0
     lame_s: float = 1.0

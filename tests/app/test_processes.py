@@ -15,8 +15,10 @@ from pathlib import Path
 
 import httpx
 import psutil
+import pytest
 import redis as redis_py
 
+from app.cli.serve import CannotServe, bound, suitable
 from tests.app.conftest import LAP
 from tests.workers.service import allowed, eventually
 from workers.runtime.redis_server import running_url
@@ -83,6 +85,21 @@ def test_several_processes_answer_on_one_port(tmp_path: Path) -> None:
             assert httpx.get(f"{service.url}/livez", timeout=30).status_code == 200
         assert answered(service, "/v1/jobs/{job_id}/cancel") == 1  # what the dead has counted still counts
         assert leaves(service) == 0
+
+
+def test_there_are_as_many_processes_as_suit_the_cores() -> None:
+    assert [suitable(cores) for cores in (1, 2, 4, 7, 8, 12, 16, 32, 128)] == [1, 1, 1, 1, 2, 3, 4, 4, 4]
+
+
+@pytest.mark.parametrize(("first", "second"), [(1, 1), (1, 2), (2, 1), (2, 2)])
+def test_no_service_takes_a_share_of_anothers_port(first: int, second: int) -> None:
+    with bound("127.0.0.1", 0, first) as listeners:
+        port = listeners[0].getsockname()[1]
+        assert {one.getsockname()[1] for one in listeners} == {port}
+        with pytest.raises(CannotServe, match=f"port {port}"), bound("127.0.0.1", port, second):
+            pass
+    with bound("127.0.0.1", port, second) as listeners:
+        assert len(listeners) == second
 
 
 def answered(service: Served, route: str) -> int:

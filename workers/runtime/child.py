@@ -128,7 +128,8 @@ def _warm_up(
     later = [card for card in asked if card.name in ready]
     cards = [card for card in asked if card.name not in ready]
     ahead = device == "gpu"  # on a CPU the other types are loaded when first met, in a tenth of a second
-    for card in later[:1]:
+    first, later = later[:1], later[1:]
+    for card in first:
         try:
             card.warm_up(device)
         except Exception as error:

@@ -2,7 +2,8 @@
 
 Each call is `batch` transports of `points` x `points` with fresh numbers, from two numbers a point or from costs in
 float32, balanced, with `certificate: "none"`, as a training loop asks them. One client, from the call to its answer, at
-a service of its own with one worker: one call after the other, and four at a time. A sample of the answers is compared
+a service of its own, with a worker for each GPU and API processes by the cores: one call after the other, and four at a
+time. A sample of the answers is compared
 with POT, or the run ends. Beside the rate stands POT's, problem by problem in this process. Of calls one after the
 other a row says where each millisecond went (medians), and another what building and solving take in this process.
 """
@@ -138,7 +139,7 @@ def main() -> None:
     arguments = parser.parse_args()
     size = {"batch": arguments.batch, "points": arguments.points, "device": arguments.device}
     rows = Rows(on_gpu("minibatches") if arguments.device == "gpu" else "minibatches")
-    with service(solvers="uot") as there, Client(there.url) as client:
+    with service(solvers="uot", ALLOT_API_WORKERS="0") as there, Client(there.url) as client:
         until_warm(client, arguments.device)
         for told in measured(client, arguments.device, arguments.batch, arguments.points, arguments.repeats):
             rows.add(what="the service", **size, **told)

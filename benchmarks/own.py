@@ -1,4 +1,4 @@
-"""A service of a benchmark's own on this machine: API processes by its cores, the embedded Redis, workers."""
+"""A service of a benchmark's own on this machine: one API process, the embedded Redis, workers."""
 
 import contextlib
 import os
@@ -59,7 +59,7 @@ def started(workers: int, solvers: str, **settings: str) -> Iterator[Service]:
         port = listener.getsockname()[1]
     command = [sys.executable, "-m", "app.cli.main", "serve", "--port", str(port), "--workers", str(workers)]
     there = os.pathsep.join(filter(None, [str(CLIENT.parent), str(CLIENT), os.environ.get("PYTHONPATH")]))
-    around = os.environ | {"ALLOT_WARM_SOLVERS": solvers, "PYTHONPATH": there} | settings
+    around = {"ALLOT_API_WORKERS": "1"} | os.environ | {"ALLOT_WARM_SOLVERS": solvers, "PYTHONPATH": there} | settings
     with (folder / "lines").open("w") as lines:
         process = subprocess.Popen(
             [*command, "--data-dir", str(folder)], stdout=subprocess.DEVNULL, stderr=lines, env=around

@@ -23,6 +23,8 @@ MOST = 20
 """Plans that are tried."""
 WIDEST = 500.0
 """Spread of costs over reg up to which the dual problem is solved."""
+FARTHEST = 1e6
+"""Of a potential over reg: what is rounded at that size says nothing of an optimum."""
 STEPS, SETTLED = 60, 1e-8
 """Of Newton's method, and how near its sums must come to the masses, times the spread of the costs over reg."""
 _known: dict[int, tuple[Case, float | None]] = {}
@@ -132,8 +134,8 @@ def _entropic(problem: Multimarginal) -> float | None:
 def _newton(logs: Array, masses: list[Array], scale: float) -> float:
     """The largest <f, a> + <g, b> + <h, c> - log Z; NaN where sums are not `masses` in the end.
 
-    The matrix of second derivatives is that of covariances under the plan, which has no inverse: potentials may be
-    shared out between the sides.
+    So it does where potentials run away, as they may beside masses of 1e-17. The matrix of second derivatives is that
+    of covariances under the plan, which has no inverse: potentials may be shared out between the sides.
     """
     wanted, flat = np.concatenate(masses), np.zeros(sum(map(len, masses)))
     ends = np.cumsum([len(side) for side in masses])[:-1]
@@ -157,4 +159,6 @@ def _newton(logs: Array, masses: list[Array], scale: float) -> float:
         while (found := value(flat + step)) < best and np.abs(step).max() > 1e-12:
             step /= 2
         flat, best = flat + step, max(found, best)
+        if not np.abs(flat).max() < FARTHEST:
+            break
     return np.nan

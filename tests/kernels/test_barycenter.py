@@ -163,6 +163,18 @@ def test_a_programme_without_time_is_answered_by_projections() -> None:
     assert 0 < certificate.bound < certificate.objective < 2 * certificate.bound
 
 
+def test_without_time_costs_that_are_nearly_the_same_have_a_plan() -> None:
+    """Their spread is lost in the rounding of potentials."""
+    inputs = histograms(2, 30)
+    inputs["cost"] = 4 + 1e-15 * np.random.default_rng(1).standard_normal((30, 30))
+    problem = CARD.build(inputs, CARD.options(reg=0))
+    solution = CARD.solve(problem, CARD.options(reg=0), Deadline(0.0))
+    assert solution.termination is Termination.TIME_LIMIT
+    certificate = CARD.certify(problem, solution)
+    assert certificate.holds
+    assert certificate.objective == pytest.approx(4, rel=1e-9)
+
+
 def test_a_gap_is_not_a_word() -> None:
     """What claims more than its potentials prove is renamed."""
     problem = CARD.build(histograms(3, 12), CARD.options(reg=0.01))

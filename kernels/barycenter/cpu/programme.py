@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 SHARE = 0.01
 """Of the spread of the costs: the reg of the answer that stands in where the programme has not come to an end."""
+LEAST_SPREAD = 1e-9
+"""Of the largest cost: potentials are rounded at that size, and smaller spreads would be lost in it."""
 STAND_IN = 200
 """Iterations that it may take."""
 EXACT = 1e-10
@@ -74,7 +76,8 @@ def _potentials(problem: Barycenter, f: Floats) -> dict[str, Array]:
 def _stand_in(problem: Barycenter, options: "BarycenterOptions", deadline: Deadline, facts: dict[str, Any]) -> Solution:
     """A first answer by projections, where the programme ran out of time."""
     _, m, n = problem.sizes
-    spread = float(problem.cost.max() - problem.cost.min()) or 1.0
+    spread = float(problem.cost.max() - problem.cost.min())
+    spread = max(spread, LEAST_SPREAD * float(np.abs(problem.cost).max())) or 1.0
     soft = replace(problem, reg=SHARE * spread)
     few = options.model_copy(update={"iterations": STAND_IN})
     found = project(np, soft, few, Deadline())

@@ -32,6 +32,12 @@ def against(case: Case, claim: Claim) -> Iterator[tuple[str, str]]:
     found = least(problem)
     if found is None:
         return
+    yield from refuted(claim, found, scale)
+
+
+def refuted(claim: Claim, found: float, scale: float) -> Iterator[tuple[str, str]]:
+    """(verdict, why) for each number of a claim with an objective that an optimum refutes, in float64 at that scale."""
+    assert claim.objective is not None
     if claim.bound is not None and claim.bound > found + NEAR * scale:
         yield "misleading", f"bound {claim.bound} is beyond the optimum {found}"
     if claim.objective < found - NEAR * scale:

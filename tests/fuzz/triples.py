@@ -15,10 +15,9 @@ from kernels import Array
 from kernels.certificates.exact import Claim
 from kernels.certificates.exact.statement import plain, rational
 from kernels.problems.multimarginal import Multimarginal, multimarginal
+from tests.fuzz.between import refuted
 from tests.fuzz.case import Case
 
-NEAR = 1e-6
-"""Of the scale of a problem: more than the errors of the oracles."""
 MOST = 20
 """Plans that are tried."""
 WIDEST = 500.0
@@ -46,12 +45,7 @@ def against(case: Case, claim: Claim) -> Iterator[tuple[str, str]]:
     scale, found = problem.largest + problem.reg, least(case, problem)
     if found is None or np.isnan(found):
         return
-    if claim.bound is not None and claim.bound > found + NEAR * scale:
-        yield "misleading", f"bound {claim.bound} is beyond the optimum {found}"
-    if claim.objective < found - NEAR * scale:
-        yield "wrong", f"objective {claim.objective} is below the optimum {found}"
-    if claim.gap_abs is not None and claim.objective - found > claim.gap_abs + NEAR * scale:
-        yield "misleading", f"gap {claim.gap_abs}, and the optimum {found} is further from {claim.objective}"
+    yield from refuted(claim, found, scale)
 
 
 def problem_of(case: Case) -> Multimarginal:

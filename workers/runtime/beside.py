@@ -21,6 +21,16 @@ QUIET_S = 0.2
 log = logging.getLogger("workers.runtime.child")
 
 
+def wrong_with(card: Solver, device: Device, warm: Callable[[Solver, Device], None] | None = None) -> str:
+    """Run a solver's own warm-up, or `warm`; "" or what is wrong with it."""
+    try:
+        warm(card, device) if warm else card.warm_up(device)
+    except Exception as error:
+        log.exception("%s cannot be warmed up on %s", card.name, device)
+        return f"{type(error).__name__}: {error}"[:500]
+    return ""
+
+
 class Beside:
     """Steps that are left to the pauses.
 
@@ -59,9 +69,6 @@ class Beside:
             gc.freeze()  # as of what was loaded before the first job
 
     def _run(self, card: Solver) -> None:
-        try:
-            card.warm_up(self._device)
-        except Exception as error:
-            log.exception("%s cannot be warmed up on %s", card.name, self._device)
-            self._found[card.name] = f"{type(error).__name__}: {error}"[:500]
+        if wrong := wrong_with(card, self._device):
+            self._found[card.name] = wrong
             self._broken(self._found)

@@ -28,7 +28,7 @@ from workers.jobs.records import Order, Records
 from workers.runtime import gpu_memory, logs, loops, traces, warmed
 from workers.runtime.audit import Auditor
 from workers.runtime.batch import endings
-from workers.runtime.beside import Beside
+from workers.runtime.beside import Beside, wrong_with
 from workers.runtime.config import SHOWN, Settings
 from workers.runtime.connection import connect
 from workers.runtime.document import Bench
@@ -130,19 +130,13 @@ def _warm_up(
     ahead = device == "gpu"  # on a CPU the other types are loaded when first met, in a tenth of a second
     first, later = later[:1], later[1:]
     for card in first:
-        try:
-            card.warm_up(device)
-        except Exception as error:
-            log.exception("%s cannot be warmed up on %s", card.name, device)
-            broken[card.name] = f"{type(error).__name__}: {error}"[:500]
+        if wrong := wrong_with(card, device):
+            broken[card.name] = wrong
     steps = (1 + ahead) * len(cards)
     for number, card in enumerate(in_turn(cards, locks, device)):
         told(f"{(1 + ahead) * number} of {steps}")
-        try:
-            warm(card, device) if warm else card.warm_up(device)
-        except Exception as error:
-            log.exception("%s cannot be warmed up on %s", card.name, device)
-            broken[card.name] = f"{type(error).__name__}: {error}"[:500]
+        if wrong := wrong_with(card, device, warm):
+            broken[card.name] = wrong
             continue
         if warm is None:
             loops.note(card.name, device)

@@ -48,7 +48,7 @@ class Front:
 
     def __init__(self, listeners: list[socket.socket], environ: dict[str, str]) -> None:
         self._places, self._environ = [_Place(listener) for listener in listeners], environ
-        self._stopping = threading.Event()
+        self._stopping, self._lame = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._watch, name="front", daemon=True)
 
     def start(self) -> None:
@@ -56,7 +56,8 @@ class Front:
         self._thread.start()
 
     def lame_duck(self) -> None:
-        """Let every process take nothing new."""
+        """Let every process take nothing new, those too that are still starting or are started from now on."""
+        self._lame.set()
         self._signal(signal.SIGUSR1)
 
     def stop(self, within_s: float) -> None:
@@ -70,6 +71,7 @@ class Front:
         return [process.pid for process in running if process is not None and process.poll() is None]
 
     def _watch(self) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})  # it waits in a new process until that can take it
         while not self._stopping.wait(POLL_S):
             for place in self._places:
                 self._tend(place)
@@ -93,6 +95,8 @@ class Front:
                 command, env=self._environ, pass_fds=[number], stdin=subprocess.DEVNULL, process_group=0
             )
             place.started = now
+            if self._lame.is_set():  # it may have been set after the others were told
+                place.process.send_signal(signal.SIGUSR1)
 
     def _signal(self, number: signal.Signals) -> None:
         for pid in self.pids():
@@ -103,7 +107,7 @@ class Front:
 def main() -> int:
     """Answer HTTP until told to stop."""
     parent, number = map(int, sys.argv[1:3])
-    for early in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
+    for early in (signal.SIGINT, signal.SIGHUP):
         signal.signal(early, signal.SIG_IGN)
     die_with(parent)
     logs.configure()
@@ -114,6 +118,7 @@ def main() -> int:
     server = Server(create_app(Settings.from_env(), http), http)
     signal.signal(signal.SIGUSR1, lambda *_: server.lame_duck())
     signal.signal(signal.SIGTERM, lambda *_: server.stop())
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})
     server.run(sockets=[socket.socket(fileno=number)])
     return 0
 

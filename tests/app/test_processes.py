@@ -18,9 +18,11 @@ import psutil
 import pytest
 import redis as redis_py
 
+from app.cli.api import Front
 from app.cli.serve import CannotServe, bound, suitable
 from tests.app.conftest import LAP
 from tests.workers.service import allowed, eventually
+from workers.runtime.config import Settings
 from workers.runtime.redis_server import running_url
 
 API = "app.cli.api"
@@ -134,14 +136,30 @@ def test_a_lame_duck_answers_and_takes_nothing_new(tmp_path: Path) -> None:
         with served(tmp_path / count, ALLOT_API_WORKERS=count, ALLOT_LAME_S="4") as service:
             job = httpx.post(f"{service.url}/v1/jobs", json=LAP, timeout=20).json()["links"]
             service.process.terminate()
-            until = time.monotonic() + 3
-            while httpx.get(f"{service.url}/readyz", timeout=20).status_code == 200:
-                assert time.monotonic() < until
-                time.sleep(0.05)
-            refused = httpx.post(f"{service.url}/v1/jobs", json=LAP, timeout=20)
-            assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
+            eventually(lambda: httpx.get(f"{service.url}/readyz", timeout=20).status_code == 503, 3)
+            # the processes are told one after the other
+            eventually(lambda: httpx.post(f"{service.url}/v1/jobs", json=LAP, timeout=20).status_code == 503, 3)
+            for _ in range(8):  # connections, to either of two processes
+                refused = httpx.post(f"{service.url}/v1/jobs", json=LAP, timeout=20)
+                assert refused.headers["retry-after"] == "5"
             assert httpx.get(f"{service.url}{job['self']}", timeout=20).json()["state"] == "queued"
             begun = time.monotonic()
             poll = httpx.get(f"{service.url}{job['self']}?wait=60", timeout=70)  # is answered when HTTP ends
             assert (poll.status_code, time.monotonic() - begun < allowed(20)) == (200, True)
             assert service.process.wait(30) == 0
+
+
+def test_a_process_that_is_still_starting_becomes_a_lame_duck_too(tmp_path: Path) -> None:
+    with served(tmp_path / "1") as service, bound("127.0.0.1", 0, 1) as listeners:
+        told = Settings(data_dir=tmp_path / "1", redis_url=running_url(tmp_path / "1") or "").to_env()
+        front = Front(listeners, {**os.environ, **told})
+        front.start()
+        eventually(lambda: bool(front.pids()))
+        front.lame_duck()
+        try:
+            url = f"http://127.0.0.1:{listeners[0].getsockname()[1]}"
+            asked = {"allot": service.url, "starting": url}
+            states = {name: httpx.get(f"{one}/readyz", timeout=30).status_code for name, one in asked.items()}
+            assert states == {"allot": 200, "starting": 503}
+        finally:
+            front.stop(10)

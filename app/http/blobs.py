@@ -22,7 +22,7 @@ from app.intake.scratch import Whole
 from app.intake.visit import Desk
 from workers.jobs.job import UnknownBlob
 from workers.store.codec import FORMATS, Form, InvalidUpload
-from workers.store.digests import DIGEST, PLAIN
+from workers.store.digests import DIGEST, WORDS, scheme_of
 from workers.store.store import Store
 from workers.store.upload import BlobInfo, Upload
 
@@ -34,7 +34,7 @@ Owner = Annotated[str, Depends(owner_of)]
 def valid_digest(digest: str) -> str:
     """Dependency: the digest in the path, which becomes a file name and must be one."""
     if not DIGEST.fullmatch(digest):
-        raise UnknownBlob(f"{digest[:80]!r} is not a digest; expected sha256: or sha256t: and 64 lower-case hex digits")
+        raise UnknownBlob(f"{digest[:80]!r} is not a digest; expected {WORDS}")
     return digest
 
 
@@ -55,7 +55,7 @@ async def post(
     member: Annotated[str | None, Query(max_length=255, description="which array of an npz or safetensors")] = None,
     dtype: Annotated[str | None, Query(max_length=20, description="of raw bytes, as float32")] = None,
     shape: Annotated[str | None, Query(max_length=100, description="of raw bytes, as 1024,1024")] = None,
-    digest: Annotated[str | None, Query(description="sha256:<hex> or sha256t:<hex> that the body must have")] = None,
+    digest: Annotated[str | None, Query(description="sha256:<hex> or sha256u:<hex> that the body must have")] = None,
 ) -> Response:
     """Upload an array: npy, npz, safetensors, QAPLIB or MatrixMarket text, raw bytes with dtype and shape.
 
@@ -68,9 +68,8 @@ async def post(
     form = _form(request, filename, format, member, dtype, shape)
     store: Store = request.app.state.store
     desk: Desk = request.app.state.desk
-    plain = expected is not None and expected.startswith(f"{PLAIN}:")
     checksum = await desk.compared()
-    with desk.visit(owner) as visit, await run_in_threadpool(store.writer, plain, checksum) as writer:
+    with desk.visit(owner) as visit, await run_in_threadpool(store.writer, scheme_of(expected), checksum) as writer:
         most = request.app.state.settings.max_upload_bytes
         fetch = Fetch(request, Whole(writer), visit.held)
         await feed(portions(request, most, visit.held.take), writer.writelines, fetch)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fastapi import Request
 
 from app.http.errors import Invalid, NotAcceptable, Refusal, fault
-from workers.store.digests import DIGEST, PLAIN
+from workers.store.digests import DIGEST, PLAIN, WORDS
 
 JSON = "application/json"
 NPZ = "application/x-npz"
@@ -100,7 +100,7 @@ def announced_digest(request: Request, query: str | None) -> str | None:
     """
     if query is not None:
         if not DIGEST.fullmatch(query):
-            raise Invalid(fault("digest", "is not sha256: or sha256t: and 64 lower-case hex digits", query))
+            raise Invalid(fault("digest", f"is not {WORDS}", query))
         return query
     for name in ("content-digest", "repr-digest"):
         for member in request.headers.get(name, "").split(","):

@@ -33,7 +33,7 @@ FORM: dict[str, Any] = {
 NOTE: dict[str, Any] = {name: {"description": "as the service wrote it; not looked at"} for name in NOTES}
 REF: list[dict[str, Any]] = [
     {"type": "object", "required": ["blob"], "additionalProperties": False, "properties": {
-        "blob": {"type": "string", "pattern": "^sha256t?:[0-9a-f]{64}$", "description": "digest of an uploaded blob"},
+        "blob": {"type": "string", "pattern": "^sha256[tu]?:[0-9a-f]{64}$", "description": "of an uploaded blob"},
         **FORM, **NOTE}},
     {"type": "object", "required": ["part"], "additionalProperties": False, "properties": {
         "part": {"type": "string", "description": "name of a file part of this multipart body"}, **FORM}},

@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-PIECE = 4 << 20
-HEADING = b"allot sha256t 4194304\n"
+PIECE, LEAF = 4 << 20, 512 << 10
+HEADING = b"allot sha256u 524288\n"
 THREADS = max(1, min(8, os.cpu_count() or 1))
 
 
@@ -20,15 +20,15 @@ def digest_of(parts: Iterable[bytes | memoryview]) -> str:
         return f"sha256:{_sha256(views).hex()}"
     whole = hashlib.sha256(HEADING + size.to_bytes(8, "little"))
     with ThreadPoolExecutor(THREADS) as threads:
-        for piece in threads.map(_sha256, _pieces(views)):
-            whole.update(piece)
-    return f"sha256t:{whole.hexdigest()}"
+        for leaves in threads.map(_leaves, _cut(views, PIECE)):
+            whole.update(leaves)
+    return f"sha256u:{whole.hexdigest()}"
 
 
-def _pieces(views: list[memoryview]) -> Iterator[list[memoryview]]:
-    """The same bytes in pieces of 4 MiB, each as the views that it is made of."""
+def _cut(views: list[memoryview], size: int) -> Iterator[list[memoryview]]:
+    """The same bytes in pieces of that size, each as the views that it is made of."""
     held: list[memoryview] = []
-    room = PIECE
+    room = size
     for view in views:
         while len(view):
             held.append(view[:room])
@@ -36,9 +36,14 @@ def _pieces(views: list[memoryview]) -> Iterator[list[memoryview]]:
             room -= len(held[-1])
             if not room:
                 yield held
-                held, room = [], PIECE
+                held, room = [], size
     if held:
         yield held
+
+
+def _leaves(views: list[memoryview]) -> bytes:
+    """The SHA-256 of each 512 KiB of a piece, one behind the other."""
+    return b"".join(map(_sha256, _cut(views, LEAF)))
 
 
 def _sha256(views: Iterable[memoryview]) -> bytes:

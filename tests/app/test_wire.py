@@ -66,7 +66,7 @@ def test_a_long_body_is_named_by_its_tree(client: httpx.Client) -> None:
     assert answer.status_code == 200, answer.text
     told = answer.json()
     assert told["input_digests"]["cost"]["blob"] == digest_of(npy(cost))
-    assert told["input_digests"]["cost"]["blob"].startswith("sha256t:")
+    assert told["input_digests"]["cost"]["blob"].startswith("sha256u:")
     assert told["objective"] == pytest.approx(cost.min(axis=1).sum())
 
 

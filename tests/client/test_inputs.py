@@ -263,7 +263,7 @@ def test_a_large_answer_comes_in_one_request(allot: Client, monkeypatch: pytest.
 def test_an_uploaded_long_array_is_found_again(allot: Client) -> None:
     cost = random.random((2, PIECE // 8))
     blob = allot.upload(cost)
-    assert blob.digest.startswith("sha256t:")
+    assert blob.digest.startswith("sha256u:")
     assert allot.upload(cost).digest == blob.digest
     assert allot.lap(blob).objective == pytest.approx(cost.min(axis=1).sum())
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from app.cli import serve
+from kernels.certificates.gpu.checksum import checksum
 from tests.workers.service import allowed
 from tests.workers.test_arena import SIZE, Nobody, body, lay
 from tests.workers.test_laid import OWNER, long_array
@@ -61,6 +62,44 @@ def test_what_fits_into_one_piece_has_a_plain_digest_there_too(tmp_path: Path, c
         assert is_slab(writer.flush())
         assert writer.digest == digest_of(data)
         assert writer.sight is not None
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_any_portions_of_any_announced_size_give_the_same(tmp_path: Path, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    arena = Arena(tmp_path / f"{MARK}any", 8 * PIECE)
+    for _ in range(6):
+        said, odd = 1_200_000 + int(rng.integers(3)) * PIECE // 2 * 3, int(rng.integers(1 << 20))
+        full = body((PIECE if rng.random() < 0.3 else said + odd) // 8 - 16)  # 16 words of header: one piece exactly
+        data = full + rng.bytes(9) if rng.random() < 0.2 else full[: len(full) - int(rng.integers(2)) * 12_345]
+        expected = Expected(len(full), exact=bool(rng.integers(2)), arena=arena)
+        with Writer(Nobody(), 1 << 40, tmp_path, look=True, checksum=True, size=expected) as writer:
+            fill(writer, data, rng)
+            path = writer.look() if rng.random() < 0.5 else writer.flush()
+            assert is_slab(path) is (data == full)
+            assert path.read_bytes() == data
+            assert writer.digest == digest_of(data)
+            sight = writer.sight
+            assert (sight is not None) is (data == full)
+            if sight is not None:
+                numbers = np.frombuffer(data, np.float64, offset=128)
+                assert (sight.seen.low, sight.seen.high) == (numbers.min(), numbers.max())
+                assert sight.seen.checksum == checksum(numbers)
+
+
+def fill(writer: Writer, data: bytes, rng: np.random.Generator) -> None:
+    """In portions of a kind, through one door or the other."""
+    view, most = memoryview(data), int(rng.choice([60_000, 1 << 20, 3 << 20, 9 << 20]))
+    while view:
+        count = min(len(view), 1 + int(rng.integers(most)) if rng.random() < 0.5 else most)
+        room = writer.place() if rng.random() < 0.7 else None
+        if room is None:
+            writer.write(view[:count])
+        else:
+            count = min(count, len(room))
+            room[:count] = view[:count]
+            writer.came(count)
+        view = view[count:]
 
 
 def test_a_header_that_claims_more_than_was_announced_gets_no_slab(tmp_path: Path) -> None:

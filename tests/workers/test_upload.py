@@ -17,7 +17,7 @@ from workers.jobs.job import StoreFull, UploadTooLarge
 from workers.store import blocks, disk
 from workers.store.arena import MARK, Arena, is_slab
 from workers.store.codec import Limits, read
-from workers.store.digests import PIECE, digest_of
+from workers.store.digests import OLD_TREE, PIECE, PLAIN, SHORT, digest_of
 from workers.store.sight import Watch
 from workers.store.upload import Expected, Writer
 
@@ -64,9 +64,10 @@ def test_bytes_and_digest(size: int, portion: int, tmp_path: Path) -> None:
         assert writer.path.read_bytes() == data
         assert writer.digest == digest_of(data)
     assert not writer.path.exists()
-    with upload(data, tmp_path, portion, plain=True) as writer:
-        assert writer.path.read_bytes() == data
-        assert writer.digest == digest_of(data, like="sha256:")
+    for scheme in (PLAIN, OLD_TREE):
+        with upload(data, tmp_path, portion, scheme=scheme) as writer:
+            assert writer.path.read_bytes() == data
+            assert writer.digest == digest_of(data, like=f"{scheme}:")
 
 
 def test_without_a_free_block_the_upload_does_it_by_itself(no_blocks: None, tmp_path: Path) -> None:
@@ -186,7 +187,7 @@ def test_a_slab_needs_no_file_beside_it(tmp_path: Path) -> None:
 
 
 def test_what_came_is_read_while_it_is_hashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data, arena = numbers(PIECE // 8 * 2), Arena(tmp_path / f"{MARK}one", 4 * PIECE)
+    data, arena = numbers(PIECE // 8 * 2 + SHORT // 4), Arena(tmp_path / f"{MARK}one", 4 * PIECE)
     go_on, sha256 = threading.Event(), hashlib.sha256
 
     def late(view: Any = b"") -> Any:

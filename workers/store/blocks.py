@@ -7,57 +7,27 @@ from others, and no more.
 """
 
 import functools
-import hashlib
 import os
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from kernels import Glance
-from workers.store.digests import PIECE, PLAIN, Following, Hashed, tree_of
+from workers.store.digests import LEAF, PIECE, PLAIN, SHORT, Following, Hashed, Leaves, digest_of, leaves_of, tree_of
 from workers.store.disk import hasten
+from workers.store.pieces import Done, Piece, known
 from workers.store.sight import Sight, Watch
 from workers.store.slab import Slab
 
 THREADS = max(1, min(8, os.cpu_count() or 1))
 MOST_BLOCKS = 3 * THREADS + 2
-STEP = 1 << 20
-"""Bytes of a piece from which on the next are hashed while those behind them come, and of which one thread takes the
-checksum: who waits for the last piece waits for a part of its work."""
-SHORT = 1 << 16
-"""So few bytes are looked at in less time than a thread takes to begin."""
+STEP = 2 * LEAF
+"""Of a piece in a slab so much at a time is looked at while the next bytes come."""
 LEAD = 2 * THREADS
 """Blocks of one upload that may be under way: a client that is faster than the disk waits."""
-
-
-@dataclass(frozen=True)
-class Done:
-    """A piece that was written."""
-
-    digest: bytes
-    glance: Glance | None = None
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A piece under way; in a slab, whose memory nobody else wants, it is looked at beside the rest of its work."""
-
-    work: Future[Done]
-    look: Future[Glance | None] | None = None
-    totals: tuple[Future[int | None], ...] = ()
-
-    def glance(self, whole: bool = True) -> Glance | None:
-        """What it shows; unless `whole`, without a checksum that somebody still takes."""
-        found = self.work.result().glance if self.look is None else self.look.result()
-        if found is None or not self.totals or not whole:
-            return found
-        parts = [total.result() for total in self.totals]
-        checksum = None if None in parts else sum(part for part in parts if part is not None) % 2**64
-        return replace(found, seen=replace(found.seen, checksum=checksum))
 
 
 class _Pool:
@@ -124,9 +94,8 @@ class Blocks:
         elif early and slab is None:
             hasten(descriptor(), 0, self._size)
         self._block: bytearray | memoryview | None = None
-        self._hash: Following | None = None  # of that piece
-        self._ahead: list[Future[None]] = []
-        self._alone: Any = None  # the hash of a piece for which there was no block
+        self._piece, self._looked = Piece(), 0  # in a slab: the one that fills, and how much of it is looked at
+        self._alone: Hashed | None = None  # of a piece for which there was no block
         self._parts: list[Piece] = []
         self._last = False  # the piece that fills the slab is under way before anybody says that it is the last
         self._glance: Future[Glance | None] | None = None
@@ -148,8 +117,8 @@ class Blocks:
                 continue
             if self._block is not None:
                 self._block[inside : inside + len(part)] = part
-            else:
-                self._alone.update(part)
+            elif self._alone is not None:
+                self._alone.write(part)
                 _put(self._descriptor(), part, self._size)
             self.came(len(part))
 
@@ -172,11 +141,9 @@ class Blocks:
         elif self._slab is not None and self._size == self._slab.size and self._begun:
             self._end()
             self._last = True
-        elif self._hash is not None:
-            inside = self._size % PIECE
-            self._hash.came(inside)
-            if inside // STEP > (inside - count) // STEP:
-                self._ahead.append(pool().threads.submit(self._hash.follow))
+        elif self._slab is not None and self._piece.hashes is not None:
+            self._piece.hashes.came(self._size % PIECE)
+            self._look(self._size % PIECE - self._size % LEAF)
 
     @property
     def _begun(self) -> bool:
@@ -196,64 +163,71 @@ class Blocks:
         wait(self._under_way())  # they may still write to it
         _put(self._descriptor(), slab.view[: self._size], 0)
         inside = self._size % PIECE
-        if inside and (self._block is not None or self._last):
-            if self._last:  # it was not
-                self._parts.pop()
-            self._block, self._hash, self._last = None, None, False
-            self._alone = hashlib.sha256(slab.view[self._size - inside : self._size])
-            self._watch = None
+        if slab.size <= PIECE:  # hashed as all that comes, which it is not
+            self._parts.clear()
+            inside = self._size
+        elif self._last:
+            self._parts.pop()
+        if inside and (self._block is not None or self._last or slab.size <= PIECE):
+            self._alone, self._watch = Hashed(), None
+            self._alone.write(slab.view[self._size - inside : self._size])
+            self._block, self._last = None, False
+            if inside == PIECE:
+                self._end()
 
     def _begin(self) -> None:
         if self._slab is not None:
             try:
                 self._slab.ready(self._size)
                 self._block = self._slab.view[self._size : self._size + PIECE]
-                self._hash = Following(self._block)
+                self._piece, self._looked = Piece(), 0
+                kind = Following if self._slab.size <= PIECE else Leaves
+                self._piece.hashes = kind(self._block, pool().threads)
                 return
             except OSError:  # no memory: there may be room on the disk
                 self.leave()
         self._block = pool().take()
         if self._block is None:
-            self._alone = hashlib.sha256()
+            self._alone = Hashed()
         if len(self._parts) >= LEAD:
-            self._parts[-LEAD].work.result()
+            self._parts[-LEAD].done()
+
+    def _look(self, until: int, last: bool = False) -> None:
+        """Have threads look at the piece that fills up to there, at STEP at least, or at its end."""
+        start, watch, threads = self._looked, self._watch, pool().threads
+        fresh = until - start
+        if watch is None or self._block is None or fresh <= 0 or (fresh < STEP and not last):
+            return
+        at, view = (self._size - 1) // PIECE * PIECE, memoryview(self._block)
+        if fresh <= SHORT:
+            self._piece.looks.append(known(watch.look(view[start:until], at + start, False)))
+        else:
+            self._piece.looks.append(pool().eyes.submit(watch.look, view[start:until], at + start, False))
+        if watch.sums:
+            step = LEAF if fresh <= STEP else STEP
+            for begin in range(start, until, step):
+                part = view[begin : min(begin + step, until)]
+                self._piece.totals.append(threads.submit(watch.summed, part, at + begin))
+        self._looked = until
 
     def _end(self, source: memoryview | None = None) -> None:
         """The piece is whole, or the last. With `source` its bytes are still there."""
         count = (self._size - 1) % PIECE + 1
-        block, self._block = self._block, None
-        if block is None:
-            done: Future[Done] = Future()
-            done.set_result(Done(self._alone.digest()))
-            self._parts.append(Piece(done))
+        if self._block is None:
+            assert self._alone is not None
+            self._parts.append(Piece(known(Done(b"".join(self._alone.leaves)))))
             self._alone = self._watch = None
+        elif self._slab is not None and source is None:
+            assert self._piece.hashes is not None
+            self._piece.hashes.end(count)
+            self._look(count, last=True)
+            self._parts.append(self._piece)
         else:
-            at, view = self._size - count, memoryview(block)[:count]
-            hashing, self._hash = self._hash, None
-            self._ahead = [one for one in self._ahead if not one.done()]
-            look: Future[Glance | None] | None = None
-            totals: tuple[Future[int | None], ...] = ()
-            if self._slab is not None and self._watch is not None and count <= SHORT and source is None:
-                look = Future()
-                look.set_result(self._watch.look(view, at))
-            elif self._slab is not None and self._watch is not None:
-                look = pool().eyes.submit(self._watch.look, view, at, False)
-                if self._watch.sums:
-                    steps = range(0, count, STEP)
-                    summed, threads = self._watch.summed, pool().threads
-                    totals = tuple(threads.submit(summed, view[step : step + STEP], at + step) for step in steps)
-            work = pool().threads.submit(self._work, block, count, at, look is None, source, hashing)
-            self._parts.append(Piece(work, look, totals))
+            work = pool().threads.submit(self._work, self._block, count, self._size - count, source)
+            self._parts.append(Piece(work))
+        self._block = None
 
-    def _work(
-        self,
-        block: bytearray | memoryview,
-        count: int,
-        at: int,
-        looks: bool,
-        source: memoryview | None,
-        hashing: Following | None,
-    ) -> Done:
+    def _work(self, block: bytearray | memoryview, count: int, at: int, source: memoryview | None) -> Done:
         try:
             view = memoryview(block)[:count]
             if source is not None:
@@ -262,9 +236,8 @@ class Blocks:
                 _put(self._descriptor(), view, at)
                 if self._early:
                     hasten(self._descriptor(), at, count)
-            digest = hashlib.sha256(view).digest() if hashing is None else hashing.digest(count)
-            watch = self._watch if looks else None  # which another piece may end meanwhile
-            return Done(digest, None if watch is None else watch.look(view, at))
+            watch = self._watch  # which another piece may end meanwhile
+            return Done(leaves_of(view), None if watch is None else watch.look(view, at))
         finally:
             if isinstance(block, bytearray):
                 pool().give(block)
@@ -273,13 +246,13 @@ class Blocks:
         """Wait until all that came is written and hashed. Nothing may come after that. Raises OSError."""
         self._end_last()
         for part in self._parts:
-            part.work.result()
+            part.done()
 
     def look(self) -> None:
         """Wait until all that came is written and looked at; in a slab it may still be hashed. Else as `flush`."""
         self._end_last()
         for part in self._parts:
-            part.glance(whole=False)
+            part.glances(whole=False)
 
     def _end_last(self) -> None:
         self._last = False
@@ -289,21 +262,29 @@ class Blocks:
     def digest(self) -> str:
         """Of all."""
         self.flush()
-        parts = [part.work.result().digest for part in self._parts]
-        if self._first is not None:
-            parts.insert(0, bytes.fromhex(self._first.digest.partition(":")[2]))
-        return tree_of(parts, self._size) if self._size > PIECE else f"{PLAIN}:{parts[0].hex()}"
+        if self._size <= PIECE:
+            return self._short_digest()
+        first = [] if self._first is None else self._first.leaves
+        return tree_of([*first, *(part.done().digests for part in self._parts)], self._size)
+
+    def _short_digest(self) -> str:
+        if self._slab is None:
+            return digest_of(os.pread(self._descriptor(), PIECE, 0))
+        if isinstance(self._parts[0].hashes, Following):
+            return f"{PLAIN}:{self._parts[0].done().digests.hex()}"
+        return digest_of(self._slab.view[: self._size])  # less came than was said, or it was copied by threads
 
     def sight(self, whole: bool = True) -> Sight | None:
         """What was seen of the array; unless `whole`, perhaps without its checksum."""
         self.look()
         if self._watch is None:
             return None
-        glances = [part.glance(whole) for part in self._parts]
+        glances = [glance for part in self._parts for glance in part.glances(whole)]
         return self._watch.sight([self._glance.result(), *glances] if self._glance else glances, self._size)
 
     def _under_way(self) -> list[Future[Any]]:
-        return [*self._ahead, *(one for part in self._parts for one in (part.work, part.look, *part.totals) if one)]
+        current = self._piece.under_way() if self._block is not None else []
+        return [*current, *(one for part in self._parts for one in part.under_way())]
 
     def close(self) -> None:
         """Wait for the threads, which use the file, and give back what is left."""

@@ -1,45 +1,56 @@
 """What bytes are called: by a digest whose first letters say how it is worked out.
 
     sha256:<hex>     the SHA-256 of all bytes
-    sha256t:<hex>    of a tree, which several threads can work out: the SHA-256 of a line that says so, of how many
-                     bytes there are (8 bytes, little-endian), and of the SHA-256 of each piece of 4 MiB in their order
+    sha256u:<hex>    of a tree, which several threads can work out: the SHA-256 of a line that says so, of how many
+                     bytes there are (8 bytes, little-endian), and of the SHA-256 of each 512 KiB in their order
+    sha256t:<hex>    the same of each 4 MiB, as trees were before
 
-Bytes that fit into one piece are called by the first, and more than that by the second, unless whoever sends them
-names the first. The count and the line keep a list of digests from being taken for bytes, and the other way round. A
-digest says which bytes these are. It says nothing of how they are to be read.
+Bytes of up to 4 MiB are called by the first, and more than that by the second, unless whoever sends them names another.
+The count and the line keep a list of digests from being taken for bytes, and the other way round. A digest says which
+bytes these are. It says nothing of how they are to be read.
 """
 
 import hashlib
 import re
 import threading
 from collections.abc import Iterable
+from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import Any
 
-PIECE = 4 << 20
-PLAIN, TREE = "sha256", "sha256t"
-DIGEST = re.compile(r"sha256t?:[0-9a-f]{64}")
-HEADING = b"allot sha256t 4194304\n"
+PIECE, LEAF = 4 << 20, 512 << 10
+PLAIN, TREE, OLD_TREE = "sha256", "sha256u", "sha256t"
+LEAVES = {TREE: LEAF, OLD_TREE: PIECE}
+DIGEST = re.compile(r"sha256[tu]?:[0-9a-f]{64}")
+WORDS = "sha256:, sha256t: or sha256u: and 64 lower-case hex digits"
+SHORT = 1 << 16
+"""So few bytes are hashed in less time than a thread takes to begin."""
 
 
-def tree_of(pieces: Iterable[bytes], size: int) -> str:
-    """The digest of `size` bytes of whose pieces these are the SHA-256."""
-    whole = hashlib.sha256(HEADING + size.to_bytes(8, "little"))
-    for piece in pieces:
-        whole.update(piece)
-    return f"{TREE}:{whole.hexdigest()}"
+def scheme_of(digest: str | None) -> str:
+    """How a digest is worked out; without one, how those are that nobody named."""
+    return TREE if digest is None else digest.partition(":")[0]
+
+
+def tree_of(leaves: Iterable[bytes], size: int, scheme: str = TREE) -> str:
+    """The digest of `size` bytes of whose leaves these are the SHA-256."""
+    whole = hashlib.sha256(f"allot {scheme} {LEAVES[scheme]}\n".encode() + size.to_bytes(8, "little"))
+    for leaf in leaves:
+        whole.update(leaf)
+    return f"{scheme}:{whole.hexdigest()}"
 
 
 class Hashed:
     """Takes bytes in any portions and works out their digest, in one thread.
 
     Args:
-        plain: call them by the SHA-256 of all, however many they are.
+        scheme: that of its name beyond PIECE; PLAIN however many they are.
     """
 
-    def __init__(self, plain: bool = False) -> None:
-        self._all = hashlib.sha256() if plain else None
-        self._piece = hashlib.sha256()
+    def __init__(self, scheme: str = TREE) -> None:
+        self._scheme = scheme
+        self._all: Any = hashlib.sha256()  # of a tree, as long as it may end as none
+        self._leaf: Any = None  # behind the first, which is all there is
         self._done: list[bytes] = []
         self.size = 0
 
@@ -49,58 +60,133 @@ class Hashed:
         if not view.nbytes:  # an array without entries cannot be looked at as bytes
             return 0
         view = view.cast("B")
-        start = 0
+        if self._scheme == PLAIN:
+            self._all.update(view)
+            self.size += len(view)
+            return len(view)
+        start, most = 0, LEAVES[self._scheme]
         while start < len(view):
-            if self.size and self.size % PIECE == 0:
-                self._done.append(self._piece.digest())
-                self._piece = hashlib.sha256()
-            part = view[start : start + PIECE - self.size % PIECE]
-            (self._all or self._piece).update(part)
-            self.size += len(part)
+            part = view[start : start + most - self.size % most]
+            self._take(part, most)
             start += len(part)
         return len(view)
+
+    def _take(self, part: memoryview, most: int) -> None:
+        """Bytes of one leaf."""
+        if self.size >= PIECE:
+            self._all = None
+        if self._all is not None:
+            self._all.update(part)
+        if self.size >= most:
+            if self.size % most == 0:
+                self._leaf = hashlib.sha256()
+            self._leaf.update(part)
+        self.size += len(part)
+        if self.size % most == 0:
+            self._done.append((self._all if self._leaf is None else self._leaf).digest())
+
+    @property
+    def leaves(self) -> list[bytes]:
+        """Of what came so far, the last one perhaps not full."""
+        if self.size % LEAVES[self._scheme] == 0:
+            return list(self._done)
+        return [*self._done, (self._all if self._leaf is None else self._leaf).digest()]
 
     @property
     def digest(self) -> str:
         """Of what came so far."""
-        if self._all is not None or self.size <= PIECE:
-            return f"{PLAIN}:{(self._all or self._piece).hexdigest()}"
-        return tree_of([*self._done, self._piece.digest()], self.size)
+        if self._all is not None:
+            return f"{PLAIN}:{self._all.hexdigest()}"
+        return tree_of(self.leaves, self.size, self._scheme)
+
+
+class Leaves:
+    """The SHA-256 of each leaf of a piece of memory that still fills: threads hash what is there."""
+
+    def __init__(self, memory: Any, threads: Executor) -> None:
+        self._memory, self._threads = memoryview(memory), threads
+        self.runs: list[Future[bytes]] = []
+        self._begun = 0
+
+    def came(self, there: int) -> None:
+        """So many bytes of it are there by now."""
+        for start, end in leaf_runs(self._begun, there):
+            self.runs.append(self._threads.submit(leaves_of, self._memory[start:end]))
+            self._begun = end
+
+    def end(self, count: int) -> None:
+        """There are so many, and no more will come."""
+        self.came(count)
+        rest, self._memory = self._memory[self._begun : count], memoryview(b"")
+        if not rest:
+            return
+        if len(rest) > SHORT:
+            self.runs.append(self._threads.submit(leaves_of, rest))
+        else:
+            self.runs.append(Future())
+            self.runs[-1].set_result(leaves_of(rest))
+
+    def digests(self) -> bytes:
+        """Of all leaves, once they are hashed."""
+        return b"".join(run.result() for run in self.runs)
 
 
 class Following:
     """The SHA-256 of a piece of memory that still fills: threads hash what is there, one at a time."""
 
-    def __init__(self, memory: Any) -> None:
-        self._memory = memoryview(memory)
-        self._hash: Any = None
+    def __init__(self, memory: Any, threads: Executor) -> None:
+        self._memory, self._threads = memoryview(memory), threads
+        self._hash: Any = hashlib.sha256()
         self._lock = threading.Lock()
-        self._there = self._done = 0
+        self._there = self._done = self._asked = 0
+        self.runs: list[Future[bytes]] = []
 
     def came(self, there: int) -> None:
         """So many bytes of it are there by now."""
         self._there = there
+        if there - self._asked >= 2 * LEAF:
+            self._asked = there
+            self.runs.append(self._threads.submit(self.follow))
 
-    def follow(self) -> None:
+    def follow(self) -> bytes:
         """Hash what is there, unless another thread does."""
         while self._done < self._there and self._lock.acquire(blocking=False):
             try:
                 self._hash_until(self._there)
             finally:
                 self._lock.release()
+        return b""
 
-    def digest(self, count: int) -> bytes:
-        """Of the first `count` bytes, which are all. Nobody looks at the memory after that."""
+    def end(self, count: int) -> None:
+        """There are so many, and no more will come. Nobody looks at the memory after `digests`."""
+        self.runs.append(self._threads.submit(self._digest, count))
+
+    def digests(self) -> bytes:
+        """Of all bytes, once they are hashed."""
+        return self.runs[-1].result()
+
+    def _digest(self, count: int) -> bytes:
         with self._lock:
             self._hash_until(count)
-            self._there = count
+            self._there, self._memory = count, memoryview(b"")
             found: bytes = self._hash.digest()
             return found
 
     def _hash_until(self, there: int) -> None:
-        self._hash = self._hash or hashlib.sha256()
         self._hash.update(self._memory[self._done : there])
         self._done = there
+
+
+def leaf_runs(start: int, there: int) -> Iterable[tuple[int, int]]:
+    """Which bytes a thread takes at once, of the leaves that are whole: one of a few, else all."""
+    end = there - there % LEAF
+    step = LEAF if end - start <= 2 * LEAF else end - start
+    return ((at, at + step) for at in range(start, end, step)) if end > start else ()
+
+
+def leaves_of(view: memoryview) -> bytes:
+    """The SHA-256 of each leaf of bytes that begin with one, one behind the other."""
+    return b"".join(hashlib.sha256(view[at : at + LEAF]).digest() for at in range(0, len(view), LEAF))
 
 
 def digest_of_short(*parts: Any) -> str:
@@ -113,14 +199,14 @@ def digest_of_short(*parts: Any) -> str:
 
 def digest_of(data: Any, like: str | None = None) -> str:
     """The digest of bytes; by the scheme of the digest `like`, where one is given."""
-    hashed = Hashed(plain=like is not None and like.startswith(f"{PLAIN}:"))
+    hashed = Hashed(PLAIN if memoryview(data).nbytes <= PIECE else scheme_of(like))
     hashed.write(data)
     return hashed.digest
 
 
 def digest_of_file(path: Path, like: str | None = None) -> str:
     """The same of a file."""
-    hashed = Hashed(plain=like is not None and like.startswith(f"{PLAIN}:"))
+    hashed = Hashed(PLAIN if path.stat().st_size <= PIECE else scheme_of(like))
     with path.open("rb") as file:
         while chunk := file.read(1 << 20):
             hashed.write(chunk)

@@ -25,11 +25,11 @@ from typing import Any
 from workers.jobs.job import UnknownBlob
 from workers.runtime.config import private_folder
 from workers.store.arena import Arena, is_slab
-from workers.store.digests import DIGEST
+from workers.store.digests import DIGEST, WORDS
 from workers.store.disk import copy_out, flush, give_name
 
-NAME = re.compile(r"sha256(t?):([0-9a-f]{64})(?::([0-9a-f]{32}))?")
-FILE = re.compile(r"([0-9a-f]{64})(t?)(?:\.([0-9a-f]{32}))?")
+NAME = re.compile(r"sha256([tu]?):([0-9a-f]{64})(?::([0-9a-f]{32}))?")
+FILE = re.compile(r"([0-9a-f]{64})([tu]?)(?:\.([0-9a-f]{32}))?")
 SEEN = ".seen"
 PROBE = bytes(1 << 14)
 MOST_LAID = 4 << 30
@@ -65,7 +65,7 @@ def hexadecimal(digest: str) -> str:
         UnknownBlob: it is not a digest.
     """
     if not DIGEST.fullmatch(digest):
-        raise UnknownBlob(f"{digest[:80]!r} is not a digest; expected sha256: or sha256t: and 64 hexadecimal digits")
+        raise UnknownBlob(f"{digest[:80]!r} is not a digest; expected {WORDS}")
     return digest.partition(":")[2]
 
 

@@ -27,6 +27,7 @@ from workers.store import layouts
 from workers.store.arena import is_slab, leased
 from workers.store.bucket import Bucket
 from workers.store.codec import AS_FOUND, Form, InvalidUpload, Limits, Reading, read, several, sparse, write_npy
+from workers.store.digests import TREE
 from workers.store.disk import room
 from workers.store.folder import Folder, hexadecimal, is_name, name_of
 from workers.store.former import former_form
@@ -67,18 +68,17 @@ class Store:
         self.quota_of: Callable[[str], Quota] | None = None
         """Limits of an owner, for a process that takes uploads; what a job leaves is kept without."""
 
-    def writer(self, plain: bool = False, checksum: bool = False, size: Expected = UNKNOWN) -> Writer:
+    def writer(self, scheme: str = TREE, checksum: bool = False, size: Expected = UNKNOWN) -> Writer:
         """Begin an upload; for the arguments see `Writer`. Raises StoreFull when the disk nearly is."""
         require_space(self.folder.temporary)
         size = replace(size, arena=self._arena)
-        return Writer(self, self.limits.max_bytes, self.folder.temporary, plain, checksum, True, size)
+        return Writer(self, self.limits.max_bytes, self.folder.temporary, scheme, checksum, True, size)
 
     def write(self, chunks: Iterable[bytes]) -> Writer:
         """An upload of all `chunks`, still to be committed."""
         writer = self.writer()
         try:
-            for chunk in chunks:
-                writer.write(chunk)
+            writer.writelines(chunks)
         except BaseException:
             writer.__exit__(None, None, None)
             raise

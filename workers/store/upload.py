@@ -13,7 +13,7 @@ from workers.jobs.job import DigestMismatch, InputRef, UploadTooLarge
 from workers.store.arena import Arena
 from workers.store.blocks import Blocks, pool
 from workers.store.codec import AS_FOUND, Form, Limits, Reading, describe, read
-from workers.store.digests import PIECE, Hashed
+from workers.store.digests import PIECE, TREE, Hashed
 from workers.store.disk import room
 from workers.store.layouts import NPY_START, npy_size
 from workers.store.reference import frozen
@@ -94,7 +94,7 @@ class Writer:
     next bytes come. Without a free block it is written and hashed here.
 
     Args:
-        plain: its digest is to be that of all bytes, in one thread.
+        scheme: how its digest is worked out; all but TREE in one thread.
         look: it comes from outside and will be kept: see the range of its numbers, where it is one array, and begin
             early to write it to the disk.
         checksum: of a long upload that is looked at, take the checksum of its array, too, which a GPU's certificate
@@ -107,7 +107,7 @@ class Writer:
         keeper: Keeper,
         max_bytes: int,
         folder: Path,
-        plain: bool = False,
+        scheme: str = TREE,
         checksum: bool = False,
         look: bool = False,
         size: Expected = UNKNOWN,
@@ -115,8 +115,8 @@ class Writer:
         self._keeper = keeper
         self._max_bytes = max_bytes
         self._folder, self._file, self._descriptor, self._closed = folder, Path(), -1, False
-        self._hash = Hashed(plain)
-        self._plain, self._checksum, self._look = plain, checksum, look
+        self._hash = Hashed(scheme)
+        self._alone, self._checksum, self._look = scheme != TREE, checksum, look
         self._blocks: Blocks | None = None
         self._expected = size
         self._slab: Slab | None = None
@@ -178,7 +178,7 @@ class Writer:
             if self._blocks is None and self.size == 0:
                 self._blocks = self._begin_there(view)
             if self._blocks is None:
-                first = view if self._plain else view[: PIECE - self.size]
+                first = view if self._alone else view[: PIECE - self.size]
                 self._write_here(first)
                 view = view[len(first) :]
                 if not view:
@@ -205,7 +205,7 @@ class Writer:
 
     def _begin_there(self, view: memoryview) -> Blocks | None:
         """In a slab from the first byte on, where the first bytes say how much comes."""
-        if self._plain or self._expected.arena is None:
+        if self._alone or self._expected.arena is None:
             return None
         start = bytes(view[:NPY_START])
         self._slab = self._expected.take(start, WORTH_A_SLAB, self._max_bytes)

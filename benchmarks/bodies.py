@@ -75,7 +75,7 @@ def back(ask: Asked, job_id: str) -> dict[str, float]:
 
     answer, taken = ask(Call("GET", f"/v1/jobs/{job_id}/result", {"Accept": SAFETENSORS}, timeout_s=120))
     begun = time.perf_counter()
-    arrays = Safetensors.read(answer.content)
+    _, arrays = Safetensors.read(answer.content)
     assert np.isfinite(arrays["v"]).all()
     return taken | {"looked_at_ms": 1e3 * (time.perf_counter() - begun)}
 

@@ -11,11 +11,12 @@ from fastapi.responses import StreamingResponse
 from starlette.background import BackgroundTasks
 from starlette.concurrency import run_in_threadpool
 
+from app.answers import facts
 from app.answers.answer import document_of, json_bytes, json_response, links_of, responded, shown, travels
 from app.answers.packed import packed
 from app.http.auth import owner as owner_of
 from app.http.errors import Invalid, Refusal, fault
-from app.http.media import JSON, PACKED, choose, matches_etag, prefer_wait_s
+from app.http.media import JSON, NPZ, PACKED, asks_for, choose, matches_etag, prefer_wait_s
 from app.intake.built import build
 from app.intake.gathered import gather
 from app.intake.parsed import parse
@@ -85,7 +86,7 @@ async def post(request: Request, owner: Owner) -> Response:
                 of = state, job, seen.result
                 arrays, told = _opened(*of) if travels(seen.result) else await run_in_threadpool(_opened, *of)
                 headers |= {"Server-Timing": responded(told, job), "Vary": "Accept"}
-                return _sent(state, job, packed(arrays, media, job.id, headers, json_bytes(told)))
+                return _sent(state, job, _file(request, arrays, told, media, job.id, headers))
             if seen.result is not None:
                 kept = (state.store, job, seen.result, state.http.inline_elements)
                 document = shown(*kept) if travels(seen.result) else await run_in_threadpool(shown, *kept)
@@ -156,7 +157,21 @@ async def result(request: Request, owner: Owner, job_id: JobId) -> Response:
         document = await run_in_threadpool(document_of, state.jobs, state.store, job, state.http.inline_elements)
         return _sent(state, job, json_response(document, 200, headers))
     arrays, told = await run_in_threadpool(lambda: _opened(state, job, state.jobs.result(job.id, job.owner)))
-    return _sent(state, job, packed(arrays, media, job_id, headers, json_bytes(told)))
+    return _sent(state, job, _file(request, arrays, told, media, job_id, headers))
+
+
+def _file(
+    request: Request,
+    arrays: Mapping[str, Array],
+    told: Mapping[str, Any],
+    media: str,
+    name: str,
+    headers: Mapping[str, str],
+) -> Response:
+    """An answer as a file, with its document where the format has room for one."""
+    if media != NPZ and asks_for(request.headers.get("accept", ""), media, facts.ASKED):
+        arrays, told = facts.taken_out(arrays, told)
+    return packed(arrays, media, name, headers, json_bytes(told))
 
 
 def _sent(state: Any, job: Job, answer: Response) -> Response:

@@ -34,6 +34,14 @@ def choose(accept: str, offered: Sequence[str]) -> str:
     return best
 
 
+def asks_for(accept: str, media: str, parameter: str) -> bool:
+    """Whether `accept` names `media` with this parameter. A service that does not know the parameter leaves it out."""
+    if parameter not in accept:
+        return False
+    parts = ([piece.strip().lower() for piece in part.split(";")] for part in accept.split(","))
+    return any(name == media and parameter in parameters for name, *parameters in parts)
+
+
 def _media_range(text: str) -> tuple[str, float]:
     name, *parameters = (piece.strip().lower() for piece in text.split(";"))
     quality = next((p[2:] for p in parameters if p.startswith("q=")), "1")

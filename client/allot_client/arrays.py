@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,10 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 Bring = Callable[[Array], Any]
+WORTH_LEAVING = 1 << 20
+"""Bytes of matrices from which on they are not copied into one array."""
+MOST_TOGETHER = 128
+"""Arrays of one call to a socket. What it leaves is looked up one by one, so that more would cost time."""
 FORBIDDEN_INTEGER = int(np.iinfo(np.int64).min)
 """What the service takes for a forbidden entry among integers."""
 
@@ -33,6 +38,25 @@ class Sparse:
     indices: Array
     values: Array
     shape: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Series:
+    """Matrices that are sent one after the other as a flat array, from where they lie: one type, in C order."""
+
+    arrays: Sequence[Array]
+    size: int
+    dtype: np.dtype[Any]
+
+    def __len__(self) -> int:
+        """Bytes of all."""
+        return self.size * self.dtype.itemsize
+
+    def groups(self, about: int) -> Iterator[list[Array]]:
+        """Neighbours of `about` so many bytes together, so few that one call sends them."""
+        step = max(1, min(MOST_TOGETHER, len(self.arrays) * about // max(1, len(self))))
+        for first in range(0, len(self.arrays), step):
+            yield list(self.arrays[first : first + step])
 
 
 @dataclass(frozen=True)
@@ -172,22 +196,31 @@ def _is_nothing(entry: Any) -> bool:
     return entry is None or type(entry).__name__ == "NAType"
 
 
-def laid_flat(arrays: Sequence[Array], forbidden: float = math.inf) -> tuple[Array, Array]:
-    """Matrices of different sizes one after the other in one array, and their sizes (k, 2).
+def laid_flat(arrays: Sequence[Array], forbidden: float = math.inf) -> tuple[Array | Series, Array]:
+    """Matrices of different sizes one after the other, and their sizes (k, 2): in one array where they are short.
 
     Where some are floats, forbidden entries of integers become `forbidden`.
     """
     for k, array in enumerate(arrays):
         if array.ndim != 2:
             raise ValueError(f"problem {k} has shape {array.shape}; expected a matrix")
-    sizes = np.array([array.shape for array in arrays], np.int64).reshape(-1, 2)
+    sizes = pairs([array.shape for array in arrays])
     types = {array.dtype for array in arrays}
+    entries = int((sizes[:, 0] * sizes[:, 1]).sum())
+    if len(types) == 1 and entries * arrays[0].itemsize >= WORTH_LEAVING:
+        there = [np.ascontiguousarray(array) for array in arrays if array.size]
+        return Series(there, entries, arrays[0].dtype), sizes
     if np.dtype(np.int64) in types and np.result_type(*types).kind == "f":
         arrays = [
             np.where(array == FORBIDDEN_INTEGER, forbidden, array) if array.dtype == np.int64 else array
             for array in arrays
         ]
     return np.concatenate([array.reshape(-1) for array in arrays]), sizes
+
+
+def pairs(shapes: Sequence[tuple[int, ...]]) -> npt.NDArray[np.int64]:
+    """Pairs of numbers as an array (k, 2)."""
+    return np.fromiter(chain.from_iterable(shapes), np.int64, 2 * len(shapes)).reshape(-1, 2)
 
 
 def all_plain(arrays: Sequence[Any]) -> bool:

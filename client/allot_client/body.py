@@ -10,13 +10,13 @@ import base64
 import io
 import json
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from allot_client.arrays import FORBIDDEN_INTEGER, Array, Sparse
+from allot_client.arrays import FORBIDDEN_INTEGER, Array, Series, Sparse
 
 SLICE = 1 << 20
 SMALL_ELEMENTS = 4096
@@ -46,14 +46,14 @@ class File:
     content: bytes
 
 
-Input = Array | Sparse | Blob | File
+Input = Array | Series | Sparse | Blob | File
 
 
 @dataclass
 class Body:
     """Pieces of memory to send in order, and their media type."""
 
-    pieces: list[Piece]
+    pieces: Sequence[Piece | Series]
     media_type: str
     length: int = field(init=False)
 
@@ -62,14 +62,22 @@ class Body:
 
     def slices(self) -> Iterator[bytes]:
         """The body in slices of about a mebibyte; every call begins again. Small pieces go together, as a copy."""
+        for part in self.parts():
+            yield _joined(part) if isinstance(part, list) else part
+
+    def parts(self) -> Iterator[bytes | list[Array]]:
+        """The same, but of a series its arrays."""
         small = bytearray()
         for piece in self.pieces:
-            if len(small) + len(piece) <= SLICE:
+            if not isinstance(piece, Series) and len(small) + len(piece) <= SLICE:
                 small += piece
                 continue
             if small:
                 yield bytes(small)
                 small.clear()
+            if isinstance(piece, Series):
+                yield from piece.groups(SLICE)
+                continue
             view = memoryview(piece)
             for start in range(0, len(view), SLICE):
                 yield view[start : start + SLICE]  # type: ignore[misc]  # httpx sends any buffer
@@ -79,6 +87,11 @@ class Body:
     def content(self) -> bytes | Iterator[bytes]:
         """What httpx is given: the body at once where it is small, else its slices."""
         return b"".join(self.slices()) if self.length <= SLICE else self.slices()
+
+
+def _joined(arrays: list[Array]) -> Any:
+    """One slice of them, as a copy."""
+    return np.concatenate([one.reshape(-1) for one in arrays]).data.cast("B")
 
 
 def job_body(job: Mapping[str, Any], inputs: Mapping[str, Input]) -> Body:
@@ -124,7 +137,7 @@ def _packed(value: Array) -> dict[str, Any]:
 def _size(value: Input) -> int:
     if isinstance(value, Sparse):
         return int(value.indptr.size + 2 * value.values.size)
-    return int(value.size) if isinstance(value, np.ndarray) else SMALL_ELEMENTS + 1
+    return int(value.size) if isinstance(value, (np.ndarray, Series)) else SMALL_ELEMENTS + 1
 
 
 def _as_json(value: Input) -> Any:
@@ -143,7 +156,7 @@ def _as_json(value: Input) -> Any:
 
 def _multipart(document: Mapping[str, Any], arrays: Mapping[str, Input]) -> Body:
     boundary = f"allot-{secrets.token_hex(32)}"  # as long as it may be: the longer, the faster it is looked for
-    pieces: list[Piece] = [_head(boundary, "job", None), json.dumps(document, allow_nan=False).encode()]
+    pieces: list[Piece | Series] = [_head(boundary, "job", None), json.dumps(document, allow_nan=False).encode()]
     for name, value in arrays.items():
         filename, content = _as_file(name, value)
         pieces += [b"\r\n", _head(boundary, name, filename), *content]
@@ -156,11 +169,13 @@ def _head(boundary: str, name: str, filename: str | None) -> bytes:
     return f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"{file}\r\n\r\n'.encode()
 
 
-def _as_file(name: str, value: Input) -> tuple[str, list[Piece]]:
+def _as_file(name: str, value: Input) -> tuple[str, Sequence[Piece | Series]]:
     if isinstance(value, File):
         return value.name, [value.content]
     if isinstance(value, Sparse):
         return f"{name}.npz", [_sparse_file(value)]
+    if isinstance(value, Series):
+        return f"{name}.npy", [_npy_head(value.dtype, (value.size,)), value]
     assert isinstance(value, np.ndarray)
     return f"{name}.npy", npy_pieces(value)
 
@@ -168,9 +183,14 @@ def _as_file(name: str, value: Input) -> tuple[str, list[Piece]]:
 def npy_pieces(array: Array) -> list[Piece]:
     """An .npy file of `array`: a header, then the array's own memory (a copy only where it is not in C order)."""
     flat = np.ascontiguousarray(array)
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(flat))
-    return [header.getvalue(), memoryview(flat.reshape(-1).view(np.uint8).data)]
+    return [_npy_head(flat.dtype, flat.shape), memoryview(flat.reshape(-1).view(np.uint8).data)]
+
+
+def _npy_head(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    head = io.BytesIO()
+    said = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(head, said)
+    return head.getvalue()
 
 
 def _sparse_file(matrix: Sparse) -> bytes:

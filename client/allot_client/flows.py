@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from allot_client import body as bodies
+from allot_client import facts
 from allot_client.digests import digest_of
 from allot_client.errors import JobCancelled, JobFailed, NotFound, Unreachable, WaitedTooLong, refusal
 from allot_client.results import Home, Result, has_links, read_result
@@ -140,7 +141,7 @@ class Task:
         if wait_s > 0:
             headers["Prefer"] = f"wait={wait_s:g}"
             if self.as_file or body.length > WORTH_A_FILE:
-                headers["Accept"] = f"{SAFETENSORS}, application/json;q=0.9"
+                headers["Accept"] = f"{SAFETENSORS};{facts.ASKED}, application/json;q=0.9"
         return Call("POST", "/v1/jobs", headers, body=body, timeout_s=wait_s + 60.0)
 
 
@@ -155,7 +156,10 @@ def solve(task: Task, timeout_s: float | None, retry: Retry) -> Flow[Result]:
     give_up = _give_up(timeout_s)
     answer = yield from send(task.call(_poll_s(give_up)), retry)
     if answer.headers.get("content-type", "").startswith(SAFETENSORS):
-        return read_result(Safetensors.document(answer.content), Safetensors.read(answer.content), task.home)
+        told, arrays = Safetensors.read(answer.content)
+        document = json.loads(told)
+        facts.put_back(document, arrays)
+        return read_result(document, arrays, task.home)
     document = answer.json()
     if answer.status == 200:
         return (yield from _with_arrays(document, task.home, retry))
@@ -199,7 +203,7 @@ def _with_arrays(document: Mapping[str, Any], home: Home, retry: Retry) -> Flow[
         return read_result(document, None, home)
     path = f"/v1/jobs/{document['id']}/result"
     answer = yield from send(Call("GET", path, {"Accept": SAFETENSORS}, timeout_s=600.0), retry)
-    return read_result(document, Safetensors.read(answer.content), home)
+    return read_result(document, Safetensors.read(answer.content)[1], home)
 
 
 def upload(pieces: list[bodies.Piece], params: Mapping[str, str], retry: Retry) -> Flow[bodies.Blob]:

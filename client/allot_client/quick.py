@@ -18,12 +18,15 @@ from urllib.request import getproxies
 
 import numpy as np
 
+from allot_client.arrays import Array
 from allot_client.flows import SAFETENSORS, Answer, Call
 from allot_client.reading import WORTH_BYTES
 
 MOST_IDLE = 64
 CONNECT_S = 5.0
 BROKEN = (OSError, HTTPException)
+GATHERS = hasattr(socket.socket, "sendmsg")
+"""Whether a socket takes arrays that lie apart; Windows' do not."""
 
 
 class NotThere(ConnectionError):
@@ -60,7 +63,7 @@ class Line(HTTPConnection):
 
     def __init__(self, host: str, port: int) -> None:
         super().__init__(host, port, timeout=CONNECT_S)
-        self._parts: list[bytes] = []
+        self._parts: list[Any] = []
 
     def send(self, data: Any) -> None:
         """Keep what `request` gives, for `flush`."""
@@ -73,10 +76,24 @@ class Line(HTTPConnection):
         try:
             self.sock.sendall(b"".join(parts[:2]))  # its head, and all of a short body
             for part in parts[2:]:
-                self.sock.sendall(part)
+                if isinstance(part, list):
+                    self._send_together(part)
+                else:
+                    self.sock.sendall(part)
         except (BrokenPipeError, ConnectionResetError):
             return False
         return True
+
+    def _send_together(self, arrays: list[Array]) -> None:
+        """Send arrays one after the other, from their own memory."""
+        while arrays:
+            sent, k = self.sock.sendmsg([one.data for one in arrays]), 0
+            while k < len(arrays) and sent >= arrays[k].nbytes:
+                sent -= arrays[k].nbytes
+                k += 1
+            if k < len(arrays):
+                self.sock.sendall(arrays[k].data.cast("B")[sent:])
+            arrays = arrays[k + 1 :]
 
     def is_quiet(self) -> bool:
         """Whether nothing came while it was idle: else the service has hung up."""
@@ -154,9 +171,11 @@ class Quick:
             self._idle.pop().close()
 
 
-def _slices(call: Call) -> Iterator[bytes]:
+def _slices(call: Call) -> Iterator[Any]:
     """The body; all of a small one at once."""
-    return iter(()) if call.body is None else call.body.slices()
+    if call.body is None:
+        return iter(())
+    return call.body.parts() if GATHERS else call.body.slices()
 
 
 def _content(response: HTTPResponse) -> bytes | memoryview:

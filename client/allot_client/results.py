@@ -22,7 +22,7 @@ from allot_client.answers import (
     Result,
     relative,
 )
-from allot_client.arrays import Array, padded
+from allot_client.arrays import Array, padded, pairs
 from allot_client.transported import TransportResult
 
 __all__ = [
@@ -102,7 +102,7 @@ LINES = {"assignment": 0, "u": 0, "hall_rows": 0, "v": 1, "hall_cols": 1}
 
 def _by_problem(found: Mapping[str, Array], sizes: Sequence[tuple[int, int]]) -> dict[str, Array]:
     """The arrays of a ragged batch with a problem a row, as long as the longest."""
-    lines = np.array(sizes, np.int64).reshape(-1, 2).T
+    lines = pairs(sizes).T
     return {
         name: padded(array, lines[LINES[name]], -1 if name == "assignment" else 0)
         if name in LINES and array.ndim == 1

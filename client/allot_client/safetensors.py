@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,17 +21,11 @@ class Safetensors:
     }  # fmt: skip
 
     @classmethod
-    def document(cls, data: bytes | memoryview) -> dict[str, Any]:
-        """What the service says of the answer whose arrays these are."""
-        header = json.loads(bytes(data[8 : 8 + int.from_bytes(data[:8], "little")]))
-        return dict(json.loads(header["__metadata__"]["document"]))
-
-    @classmethod
-    def read(cls, data: bytes | memoryview) -> dict[str, Array]:
-        """Arrays by name; they share the memory of `data` and are read-only."""
+    def read(cls, data: bytes | memoryview) -> tuple[str, dict[str, Array]]:
+        """What the service says of the answer, as JSON, and arrays by name: the memory of `data`, read-only."""
         length = int.from_bytes(data[:8], "little")
         header = json.loads(bytes(data[8 : 8 + length]))
-        header.pop("__metadata__", None)
+        told = header.pop("__metadata__", {}).get("document", "{}")
         arrays = {}
         for name, entry in header.items():
             start, stop = (8 + length + offset for offset in entry["data_offsets"])
@@ -39,4 +33,4 @@ class Safetensors:
                 data[start:stop] if start % 8 else memoryview(data)[start:stop], cls.DTYPES[entry["dtype"]]
             )
             arrays[name] = flat.reshape(entry["shape"])
-        return arrays
+        return told, arrays

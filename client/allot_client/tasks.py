@@ -14,7 +14,7 @@ import numpy as np
 
 from allot_client import body as bodies
 from allot_client import features, points
-from allot_client.arrays import Given, Sparse, all_plain, given, laid_flat, without_holes
+from allot_client.arrays import Given, Series, Sparse, all_plain, given, laid_flat, without_holes
 from allot_client.flows import Task
 from allot_client.listed import listed, written_out
 from allot_client.ragged import clouds, several
@@ -74,7 +74,7 @@ def _home(known: Mapping[str, Given]) -> Home:
 
 
 def _input(name: str, value: Any, forbidden: float) -> tuple[bodies.Input, Given | None]:
-    if isinstance(value, (bodies.Blob, bodies.File, Sparse)):
+    if isinstance(value, (bodies.Blob, bodies.File, Sparse, Series)):
         return value, None
     if isinstance(value, (str, os.PathLike)):
         return _file(name, value), None
@@ -220,7 +220,7 @@ def lap(cost: Any, options: Mapping[str, Any], others: Mapping[str, Any]) -> Tas
     entries, sizes = laid_flat(problems, forbidden)
     prices = {name: _joined(others[name]) for name in PRICES if others.get(name) is not None}
     made = task("lap", {"cost": entries, "sizes": sizes, **others, **prices}, options)
-    return replace(made, home=Home(given(matrices[0]).bring, sizes=tuple(map(tuple, sizes.tolist()))))
+    return replace(made, home=Home(given(matrices[0]).bring, sizes=tuple(one.shape for one in problems)))
 
 
 def _started(options: Mapping[str, Any], others: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:

@@ -9,6 +9,8 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from allot_client import facts
+from allot_client.safetensors import Safetensors
 
 from app.cli.main import main
 from tests.app.test_bad_input import check
@@ -96,3 +98,27 @@ def test_answers_are_verified(post: Post, tmp_path: Path, capsys: pytest.Capture
         wrong["certificate"]["facts"].get("problems", {"bounds": [0]})["bounds"][0] += 1
         answered.write_text(json.dumps(wrong))
         assert main(["verify", str(answered), str(posted)]) == 1
+
+
+@pytest.mark.parametrize("scale", [1, 1.5], ids=["integers", "floats"])
+def test_facts_of_each_problem_come_as_arrays_to_who_asks(client: httpx.Client, post: Post, scale: float) -> None:
+    """The client's reader makes of them the lists of the document; others find these where they were."""
+    frames: list[Any] = [[[scale * (k + i), scale * j] for i, j in ((0, 3), (5, 2))] for k in range(70)]
+    frames[7] = [[None, None], [scale, scale]]
+    where = post(job({"cost": frames})).json()["links"]["result"]
+    whole = client.get(where).json()["certificate"]
+    assert whole["facts"]["problems"]["objectives"][7] is None
+    assert {"optimal", "infeasible"} <= set(whole["facts"]["problems"]["terminations"])
+    kind = "application/x-safetensors"
+    told, arrays = Safetensors.read(client.get(where, headers={"Accept": kind}).content)
+    assert json.loads(told)["certificate"] == whole
+    apart, more = Safetensors.read(client.get(where, headers={"Accept": f"{kind}; facts=arrays, */*;q=0.1"}).content)
+    document = json.loads(apart)
+    assert more.keys() > arrays.keys()
+    assert "terminations" in {name.removeprefix(facts.PREFIX) for name in more}
+    assert document["certificate"]["facts"]["problems"]["terminations"].keys() == {"words"}
+    facts.put_back(document, more)
+    assert document["certificate"] == whole
+    assert more.keys() == arrays.keys()
+    packed = client.get(where, headers={"Accept": "application/x-npz;facts=arrays"})
+    assert set(np.load(io.BytesIO(packed.content))) == arrays.keys()

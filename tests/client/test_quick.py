@@ -1,5 +1,6 @@
 """Requests on connections of the client's own: kept, given up, broken, and left to httpx."""
 
+import io
 import json
 import socket
 import threading
@@ -10,7 +11,8 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from allot_client import AllotError, Client, Retry, Unreachable, UnusableKey, flows
+from allot_client import AllotError, Client, Retry, Unreachable, UnusableKey, flows, quick, tasks
+from allot_client.arrays import Array, Series, laid_flat
 from allot_client.body import SLICE, Body
 from allot_client.reading import WORTH_BYTES
 
@@ -170,6 +172,40 @@ def test_a_long_body_goes_whole_and_again_whole(peer: Callable[..., Peer]) -> No
     assert first.endswith(b"--\r\n")
     assert large.tobytes() in second
     assert first.partition(b"\r\n\r\n")[2].count(large.tobytes()) == 1
+
+
+@pytest.mark.parametrize("way", ["sendmsg", "a system without it", "httpx"])
+def test_frames_go_from_where_they_lie_and_arrive_as_one_array(
+    peer: Callable[..., Peer], monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """Some 6 MiB of frames: more than a socket takes at once, so that it ends within frames."""
+    random = np.random.default_rng(3)
+    frames = [random.random(size) for size in random.integers(10, 61, (600, 2))]
+    frames[5:5] = [np.zeros((0, 7)), np.asfortranarray(random.random((9, 11))), random.random((20, 20))[::2, 1::3]]
+    if way == "a system without it":
+        monkeypatch.setattr(quick, "GATHERS", False)
+    there = peer(GOOD)
+    with Client(there.url, retry=QUICK) as client:
+        if way == "httpx":
+            client._quick = None
+        task = tasks.lap(frames, {}, {})
+        assert isinstance(task.inputs["cost"], Series)
+        client._run(flows.send(task.call(1.0), client.retry))
+    whole = there.heard[0]
+    file = io.BytesIO(whole[whole.index(b"\x93NUMPY") :])
+    assert np.load(file).tobytes() == b"".join(one.tobytes() for one in frames)
+    assert np.load(io.BytesIO(whole[whole.rindex(b"\x93NUMPY") :])).tolist() == [list(one.shape) for one in frames]
+
+
+def test_frames_of_two_types_or_few_entries_are_one_array() -> None:
+    frames: list[Array] = [np.ones((400, 400)), np.ones((300, 400), np.float32)]
+    cost, _ = laid_flat(frames)
+    assert isinstance(cost, np.ndarray)
+    assert cost.dtype == np.float64
+    assert isinstance(laid_flat([np.ones((3, 4))] * 9)[0], np.ndarray)
+    there = laid_flat([frames[0]] * 9)[0]
+    assert isinstance(there, Series)
+    assert all(np.shares_memory(one, frames[0]) for one in there.arrays)
 
 
 @pytest.mark.parametrize("count", [8, WORTH_BYTES // 8], ids=["short", "long"])

@@ -1,0 +1,41 @@
+"""Threads that stay from one call to the next, for problems that are solved side by side."""
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+import numba
+
+T = TypeVar("T")
+PIECES = 4
+"""Pieces for each thread: the less there is to wait for at the end."""
+
+
+def in_threads(work: Callable[[T], None], pieces: Iterable[T], threads: int) -> None:
+    """`work` of every piece, in this thread and in up to `threads` - 1 others, each taking the next when it is done.
+
+    The others sleep between calls. One that has not begun when all pieces are taken is not waited for.
+    """
+    todo = iter(list(pieces))
+
+    def some() -> None:
+        for piece in todo:
+            work(piece)
+
+    beside: list[Future[None]] = []
+    with contextlib.suppress(RuntimeError):  # no more threads can be had: then there are fewer
+        for _ in range(threads - 1):
+            beside.append(_pool().submit(some))
+    try:
+        some()
+    finally:
+        for one in beside:
+            if not one.cancel():
+                one.result()
+
+
+@functools.cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max(1, numba.get_num_threads() - 1), "assignments")

@@ -1,9 +1,7 @@
 """Batches of assignment problems on the CPU: small ones whole, in threads without the GIL; large ones in turn."""
 
-import contextlib
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numba
@@ -12,6 +10,7 @@ import numpy as np
 from kernels.deadline import Deadline
 from kernels.lap.cpu.path import augment, close, reduce_columns, reduce_rows
 from kernels.lap.cpu.shortlist import State, inner, jit, list_rows, new_state
+from kernels.lap.cpu.threads import threads_here
 from kernels.lap.masks import infinity, opened
 from kernels.lap.members import Members, PartOf
 from kernels.problems import Assignment
@@ -133,12 +132,10 @@ def _solve_small(members: Members, deadline: Deadline, solve_one: SolveOne) -> S
         return None
 
     done = 0
-    with contextlib.ExitStack() as stack:
-        few = costs.size <= FEW
-        each = map if few else stack.enter_context(ThreadPoolExecutor(threads)).map
-        for ended in each(run, range(0, batch, step)):
-            done += step if ended is None else 0
-            deadline.report(min(batch, done), fraction=min(batch, done) / batch)
+    each = map if costs.size <= FEW else threads_here().map
+    for ended in each(run, range(0, batch, step)):
+        done += step if ended is None else 0
+        deadline.report(min(batch, done), fraction=min(batch, done) / batch)
     for k in np.flatnonzero(~solved).tolist():
         members.take(k, solve_one(members[k][0], maximize, None, None, costs.size, deadline))
     return members.solution("sap", batch)

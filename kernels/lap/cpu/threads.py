@@ -27,7 +27,7 @@ def in_threads(work: Callable[[T], None], pieces: Iterable[T], threads: int) -> 
     beside: list[Future[None]] = []
     with contextlib.suppress(RuntimeError):  # no more threads can be had: then there are fewer
         for _ in range(threads - 1):
-            beside.append(_pool().submit(some))
+            beside.append(threads_here().submit(some))
     try:
         some()
     finally:
@@ -37,5 +37,6 @@ def in_threads(work: Callable[[T], None], pieces: Iterable[T], threads: int) -> 
 
 
 @functools.cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max(1, numba.get_num_threads() - 1), "assignments")
+def threads_here() -> ThreadPoolExecutor:
+    """As many as compiled loops may take, each made when it is first needed; none of them waits for another."""
+    return ThreadPoolExecutor(numba.get_num_threads(), "assignments")

@@ -1,0 +1,53 @@
+"""Problems side by side: each is solved once, and how they are dealt out changes no answer."""
+
+import numpy as np
+import pytest
+
+from kernels import SOLVERS, Array, Deadline
+from kernels.lap.cpu import rejecting
+from kernels.lap.cpu.threads import in_threads
+
+CARD = SOLVERS["lap"]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_each_piece_is_taken_once(threads: int) -> None:
+    taken: list[int] = []
+    in_threads(taken.append, range(500), threads)
+    assert sorted(taken) == list(range(500))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_what_goes_wrong_in_a_piece_is_raised(threads: int) -> None:
+    def work(piece: int) -> None:
+        if piece == 7:
+            raise KeyError(piece)
+
+    with pytest.raises(KeyError, match="7"):
+        in_threads(work, range(20), threads)
+    in_threads(work, range(5), threads)  # and the threads are still there
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int64])
+def test_small_pieces_in_threads_have_the_answer_of_one(monkeypatch: pytest.MonkeyPatch, dtype: type) -> None:
+    random = np.random.default_rng(4)
+    sizes = random.integers(0, 30, (150, 2))
+    entries: Array = (100 * random.random(int((sizes[:, 0] * sizes[:, 1]).sum()))).astype(dtype)
+    options = CARD.options.model_validate({"cost_limit": 40})
+    problem = CARD.build({"cost": entries, "sizes": sizes}, options)
+    spans: list[int] = []
+
+    def counted(work: object, runs: list[tuple[int, int]], threads: int) -> None:
+        spans.append(len(runs))
+        in_threads(work, runs, threads)  # type: ignore[arg-type]  # of runs
+
+    monkeypatch.setattr(rejecting, "in_threads", counted)
+    monkeypatch.setattr(rejecting, "LEAST", 1 << 18)
+    whole = CARD.solve(problem, options, Deadline(), "cpu")
+    monkeypatch.setattr(rejecting, "LEAST", 64)
+    monkeypatch.setattr(rejecting, "CHUNK", 512)
+    monkeypatch.setattr(rejecting, "WORTH_A_THREAD", 64)
+    apart = CARD.solve(problem, options, Deadline(), "cpu")
+    assert spans[0] == 1 < spans[1]
+    for name in ("assignment", "u", "v"):
+        assert whole.arrays[name].tobytes() == apart.arrays[name].tobytes()

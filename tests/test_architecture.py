@@ -27,12 +27,14 @@ NEIGHBOURS = {
     ("qap", "lap"),
     ("lawler", "qap"),
     ("auction", "lap"),
+    ("lap", "auction"),
     ("gromov", "uot"),
     ("barycenter", "uot"),
     ("lowrank", "uot"),
     *(("papers", room) for room in ("lap", "auction", "uot")),
 }
-"""Bounds of qap and the finish of auction are linear assignments. lawler has the dual ascent, the
+"""Bounds of qap and the finish of auction are linear assignments. Points of lap are paired over
+lists of columns, a sparse problem of auction. lawler has the dual ascent, the
 assignments and the population of qap. Exact steps of gromov, barycenter and
 lowrank are transport. Papers' systems stand on the solvers they are of."""
 LIST_OF_PAPERS = "kernels.papers"

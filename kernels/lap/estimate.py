@@ -8,6 +8,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from kernels.card import Device, Estimate
 from kernels.lap import monge
+from kernels.lap.spatial.which import suits
 from kernels.pace import pace
 from kernels.problems import Assignment, Rejecting
 from kernels.problems.arrays import Costs
@@ -48,6 +49,12 @@ COPIED_BYTES_S = 2e10
 """From page-locked memory to a GPU."""
 BLOCK_S, COORDINATE_S, DEVICE_COORDINATE_S = 4e-9, 1e-9, 1e-12
 """Of a cost of two points: by itself and by coordinate, on the host and on a GPU."""
+SPATIAL_S, SPATIAL_ROWS, SPATIAL_BYTES = 3e-5, 16384, 2400
+"""Where columns are generated: of a coordinate of so many rows, growing with the root of their number; and of a row."""
+MOST_ON_GPU = 65536
+"""Rows up to which a GPU writes the costs of points out (gpu_forest.MOST_ROWS)."""
+PROVED_ON_GPU_BYTES = 3 << 30
+"""Blocks of costs in a certificate of points on a GPU."""
 CERTIFIED_BYTES = 128 * MIB
 """Blocks of costs and what is worked out exactly, in the certificate's threads."""
 FIXED = 24 * MIB
@@ -130,6 +137,8 @@ def _of_ranked(problem: Ranked) -> Estimate:
 def _of_points(problem: PointAssignment, options: "LapOptions", device: Device) -> Estimate:
     """As of the matrix that is written out, whose lines are taken for those of distances; and for writing it."""
     points, (n_rows, n_cols) = problem.points, problem.shape
+    if suits(problem, options) and (device == "cpu" or n_rows > MOST_ON_GPU):
+        return _of_columns(problem, device)
     step = (n_rows + n_cols + 1,)
     line = np.abs(np.add.accumulate(np.ones(step)) - n_rows)
     matrix = as_strided(line, problem.shape, (line.itemsize, line.itemsize), writeable=False)
@@ -144,6 +153,22 @@ def _of_points(problem: PointAssignment, options: "LapOptions", device: Device) 
         seconds=whole.seconds + built_s,
         certify_seconds=pace() * PROOF_FLOAT_S * 4 + 2 * read_s,
         first_seconds=whole.first_seconds + built_s,
+    )
+
+
+def _of_columns(problem: PointAssignment, device: Device) -> Estimate:
+    """As columns are generated: no array has n^2 entries, and clusters make rounds more and longer."""
+    (n, d), held = problem.points.x.shape, problem.points.x.nbytes + problem.points.y.nbytes
+    read_s = pace() * float(n) * n * (BLOCK_S + d * COORDINATE_S)
+    if device == "gpu":
+        read_s = float(n) * n * d * DEVICE_COORDINATE_S
+    seconds = pace() * n * d * SPATIAL_S * (n / SPATIAL_ROWS) ** 0.5
+    return Estimate(
+        held + CERTIFIED_BYTES + FIXED + SPATIAL_BYTES * n,
+        PROVED_ON_GPU_BYTES if device == "gpu" else 0,
+        seconds,
+        pace() * PROOF_FLOAT_S * 4 + 2 * read_s,
+        pace() * n * d * SPATIAL_S / 10,
     )
 
 

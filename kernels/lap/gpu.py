@@ -21,6 +21,7 @@ from kernels.lap.masks import solve_priced
 from kernels.lap.pace import Pace
 from kernels.lap.points.gpu_points import costs_on_device, uploaded
 from kernels.lap.proof.gpu_proof import named, prove
+from kernels.lap.spatial.which import suits
 from kernels.lap.warm import proportionate
 from kernels.papers import SYSTEMS
 from kernels.problems import UNASSIGNED, Array, Assignment, InvalidProblem, Rejecting
@@ -84,7 +85,9 @@ def solve(problem: Assignment | Rejecting, options: "LapOptions", deadline: Dead
 
 
 def _solve_points(problem: PointAssignment, options: "LapOptions", deadline: Deadline) -> Solution:
-    """Costs of points are worked out on the device and stay there."""
+    """Costs of points are worked out on the device and stay there; beyond MOST_ROWS the host generates columns."""
+    if max(problem.shape) > MOST_ROWS and suits(problem, options):
+        return _solve_on_host(problem, options, deadline)
     weights, built_ms = costs_on_device(problem)
     solution = solve_one(weights, problem.maximize, problem.u0, problem.v0, options.iteration_limit, deadline)
     solution.seed, solution.uploads = options.seed, []
@@ -96,10 +99,13 @@ def _solve_masked(problem: Assignment, options: "LapOptions", deadline: Deadline
     """Integers with forbidden entries: at a cost beyond every assignment, or, where int64 has no room, on the CPU."""
     watched = Retold(deadline, lambda objective, bound: (None, bound))  # pairs may be forbidden ones, at their price
     solution = solve_priced(problem, lambda priced: solve(priced, options, watched))
-    if solution is None:
-        cpu = importlib.import_module("kernels.lap.cpu.solver")
-        solution = cpu.solve(problem, options.model_copy(update={"method": "auto"}), deadline)
-        solution.facts["device"] = "cpu"
+    return solution or _solve_on_host(problem, options, deadline)
+
+
+def _solve_on_host(problem: Assignment, options: "LapOptions", deadline: Deadline) -> Solution:
+    cpu = importlib.import_module("kernels.lap.cpu.solver")
+    solution: Solution = cpu.solve(problem, options.model_copy(update={"method": "auto"}), deadline)
+    solution.facts["device"] = "cpu"
     return solution
 
 

@@ -61,3 +61,15 @@ def test_old_duals_and_no_time_are_taken() -> None:
     stopped, certificate = solve_and_prove(LAP, problem, options, Deadline(0.0), "gpu")
     assert stopped.termination is Termination.TIME_LIMIT
     assert certificate.objective is not None
+
+
+def test_more_points_than_a_matrix_has_room_for() -> None:
+    n = 70_000
+    rng = np.random.default_rng(5)
+    options = LAP.options()
+    problem = LAP.build({"x": rng.random((n, 2)), "y": rng.random((n, 2))}, options)
+    solution, certificate = solve_and_prove(LAP, problem, options, Deadline(120), "gpu")
+    assert solution.method == "columns"
+    assert certificate.objective is not None
+    assert certificate.gap_rel is not None
+    assert certificate.gap_rel < 1e-9

@@ -80,22 +80,27 @@ def solve(state: SolveState, deadline: Deadline) -> Termination | None:
 
     None where phases over a part of the edges came to no end, so that the problem is better solved another way.
     """
-    graph, matching = state.graph, state.matching
-    n = matching.column_of.size
-    batch = max(1, BATCH_EDGES * n // graph.values.size)
+    graph, n = state.graph, state.matching.column_of.size
     if state.unit.span > 0:
-        ended, assigned = _bid(state, batch, deadline)
+        ended, assigned = _bid(state, max(1, BATCH_EDGES * n // graph.values.size), deadline)
         if ended is not None or not assigned:
             return ended
+    ended = finish(state, deadline)
+    if ended is Termination.OPTIMAL and graph.values.dtype.kind == "f":
+        state.profits = np.empty(n)
+        whole_rows.best_whole(graph, state.matching.prices, state.profits)
+    return ended
+
+
+def finish(state: SolveState, deadline: Deadline) -> Termination:
+    """Make the pairs exact for the prices that are there: to the optimum, or to where time or columns end."""
+    graph, matching = state.graph, state.matching
+    n = matching.column_of.size
     free = np.empty(n, np.int64)
     n_free = whole_rows.part_loose(graph, matching, free)
     n_free, bids = whole_rows.reduce_whole(graph, matching, free, n_free, 8 * n)
     state.counts["bids"] += bids
-    ended = _augment(state, free[:n_free], batch, deadline)
-    if ended is Termination.OPTIMAL and graph.values.dtype.kind == "f":
-        state.profits = np.empty(n)
-        whole_rows.best_whole(graph, matching.prices, state.profits)
-    return ended
+    return _augment(state, free[:n_free], max(1, BATCH_EDGES * n // graph.values.size), deadline)
 
 
 def _bid(state: SolveState, batch: int, deadline: Deadline) -> tuple[Termination | None, bool]:

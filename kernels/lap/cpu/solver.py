@@ -28,6 +28,8 @@ from kernels.lap.cpu.monge import corner_of
 from kernels.lap.cpu.progress import Watch, least_listed
 from kernels.lap.cpu.shortlist import State, list_rows, new_state
 from kernels.lap.masks import infinity, opened
+from kernels.lap.spatial import solver as spatial
+from kernels.lap.spatial.which import suits
 from kernels.lap.warm import cut, largest, proportionate
 from kernels.problems import Array, Assignment, InvalidProblem, Rejecting
 from kernels.problems.arrays import Amounts, Costs, untouched
@@ -53,8 +55,9 @@ def solve(problem: Assignment | Rejecting | Selected | Ranked, options: "LapOpti
     """Solve a dense linear assignment problem exactly by shortest augmenting paths over shortlists.
 
     Problem: min sum_i c[i, p(i)] over pairings p of min(n_rows, n_cols) pairs (max with `maximize`); also a batch of
-        such problems, each with its own size; or of points, whose costs are written out. Sparse matrices are not solved
-        here; lines that may be left at a price, and sizes without padding (`Rejecting`), are in `rejecting.py`.
+        such problems, each with its own size; or of points, whose costs are written out; large clouds are in
+        `spatial/`. Sparse matrices are not solved here; lines that may be left at a price, and sizes without padding
+        (`Rejecting`), are in `rejecting.py`.
     Args:
         problem: `weights` (n_rows, n_cols) or (batch, n_rows, n_cols), float32, float64, int32 or int64; +inf (-inf
             when maximising) forbids an entry of floats, `FORBIDDEN` one of int64. `u0`, `v0` warm start: any finite
@@ -94,6 +97,8 @@ def solve(problem: Assignment | Rejecting | Selected | Ranked, options: "LapOpti
     if isinstance(problem, Ranked):
         return cpu_ranked.solve(problem, options, deadline)
     if isinstance(problem, PointAssignment):
+        if suits(problem, options):
+            return _signed(spatial.solve(problem, deadline, solve_one), options, start)
         problem = problem.written_out()
     weights = problem.weights
     assert isinstance(weights, np.ndarray)
@@ -267,3 +272,4 @@ def warm_up() -> None:
     cpu_rejecting.warm_up()
     cpu_selected.warm_up()
     cpu_ranked.warm_up()
+    spatial.warm_up(solve_one)

@@ -8,8 +8,8 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 
 from app.intake.built import Built
-from workers.jobs.job import Expired, InputRef, Job, Submission, UnknownJob
-from workers.store.inline import MOST_BYTES, carried, size_of
+from workers.jobs.job import Expired, InputRef, Job, OverQuota, QuotaFull, Submission, UnknownJob
+from workers.store.inline import MOST_AWAITED_BYTES, MOST_BYTES, carried, size_of
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,13 @@ async def place(built: Built, reply: str | None = None) -> Placed:
     """
     desk, owner = built.visit.desk, built.visit.owner
     built.visit.laid.wanted = reply is not None
-    inputs, named = await _timed(built)
-    job, job_id = await desk.entry.submit(_submission(built, inputs, named, reply))
+    most = MOST_AWAITED_BYTES if reply is not None and desk.entry.is_roomy else MOST_BYTES
+    try:
+        job, job_id = await _submitted(built, most, reply)
+    except (OverQuota, QuotaFull):
+        if most == MOST_BYTES or not _travels(built, most):
+            raise
+        job, job_id = await _submitted(built, MOST_BYTES, reply)  # the owner may have room for files
     if job is not None:
         return Placed(job, True)
     try:
@@ -43,12 +48,18 @@ async def place(built: Built, reply: str | None = None) -> Placed:
         raise Expired(gone) from None
 
 
-async def _timed(built: Built) -> tuple[dict[str, InputRef], dict[str, InputRef]]:
+async def _submitted(built: Built, most: int, reply: str | None) -> tuple[Job | None, str]:
+    """As `Entry.submit`, once the inputs are kept: up to `most` bytes that came with the request travel."""
+    inputs, named = await _timed(built, most)
+    return await built.visit.desk.entry.submit(_submission(built, inputs, named, reply))
+
+
+async def _timed(built: Built, most: int) -> tuple[dict[str, InputRef], dict[str, InputRef]]:
     """As `_kept`, without the time in which their digests were waited for: that has been counted."""
     spent = built.visit.spent_ms
     hashed = spent.get("hash", 0.0)
     with built.visit.timed("keep"):
-        kept = _kept(built) if _travels(built) else await run_in_threadpool(_kept, built)
+        kept = _kept(built, most) if _travels(built, most) else await run_in_threadpool(_kept, built, most)
     spent["keep"] = max(0.0, spent["keep"] - (spent.get("hash", 0.0) - hashed))
     return kept
 
@@ -83,20 +94,20 @@ def _fingerprint(request: Any, options: dict[str, Any], named: dict[str, InputRe
     return hashlib.sha256(json.dumps([around, options, named], sort_keys=True).encode()).hexdigest()
 
 
-def _travels(built: Built) -> bool:
+def _travels(built: Built, most: int) -> bool:
     """Whether all inputs go along in the job's record, so that nothing is written."""
     sources = built.sources.values()
-    small = sum(size_of(source.value) for source in sources) <= MOST_BYTES
+    small = sum(size_of(source.value) for source in sources) <= most
     return small and not built.request.keep_inputs and all(source.name is not None for source in sources)
 
 
-def _kept(built: Built) -> tuple[dict[str, InputRef], dict[str, InputRef]]:
+def _kept(built: Built, most: int) -> tuple[dict[str, InputRef], dict[str, InputRef]]:
     """How the job refers to its inputs, and what they are called wherever they are.
 
     Small ones that came with the request travel in the job's record, unless they are to be kept.
     """
     came = [source for source in built.sources.values() if source.name is not None]
-    travel = not built.request.keep_inputs and sum(size_of(source.value) for source in came) <= MOST_BYTES
+    travel = not built.request.keep_inputs and sum(size_of(source.value) for source in came) <= most
     inputs, named = {}, {}
     for name, source in built.sources.items():
         if travel and source.name is not None:

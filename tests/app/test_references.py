@@ -8,6 +8,7 @@ import gzip
 import io
 import json
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,8 @@ import safetensors.numpy
 
 from tests.app.references import FRESH, as_raw, dat, matrix, plain, solve, sparse_file, upload
 from tests.app.test_bad_input import check, npy, npz
+from workers.jobs.entry import Entry
+from workers.jobs.job import Job, QuotaFull, Submission
 
 # --- as it was reported --------------------------------------------------------------------------------------------
 
@@ -85,6 +88,34 @@ def test_an_inline_input_is_read_as_it_was_written(ann: httpx.Client, bob: httpx
     assert named == {"digest": blob["blob"], **{name: said for name, said in blob.items() if name != "blob"}}
     assert ann.post("/v1/jobs", json={"solver": "lap", "inputs": {"cost": named}}).status_code == 422
     assert plainly["objective"] == solve(ann, "lap", {"cost": (cost + 1).tolist()})["objective"] - 8
+
+
+def test_what_came_with_a_request_that_waits_travels_while_there_is_room(
+    ann: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = {"cost": np.random.default_rng(next(FRESH)).random((100, 100)).tolist()}
+    waited = solve(ann, "lap", inputs)["input_digests"]["cost"]
+    assert "blob" not in waited
+    kept = ann.post("/v1/jobs", json={"solver": "lap", "inputs": inputs}).json()["input_digests"]["cost"]
+    assert kept == {"blob": waited["digest"], **{name: said for name, said in waited.items() if name != "digest"}}
+
+    submit, refused = Entry.submit, list[str]()
+
+    async def full(entry: Entry, submission: Submission) -> tuple[Job | None, str]:
+        if "data" in submission.inputs["cost"]:
+            refused.append(submission.owner)
+            raise QuotaFull("there is no room in Redis for this owner")
+        return await submit(entry, submission)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Entry, "submit", full)
+        assert solve(ann, "lap", inputs)["input_digests"]["cost"] == kept
+    assert len(refused) == 1
+    monkeypatch.setattr("workers.jobs.entry.is_roomy", lambda told: False)
+    time.sleep(0.3)  # what is known of the memory is renewed beside a request
+    solve(ann, "lap", {"cost": [[1]]})
+    time.sleep(0.1)
+    assert solve(ann, "lap", inputs)["input_digests"]["cost"] == kept
 
 
 # --- the table of attacks ------------------------------------------------------------------------------------------

@@ -83,10 +83,10 @@ def test_solvers_that_are_on_the_disk_are_left_for_later(
 
 
 @pytest.fixture
-def line() -> Iterator[tuple[socket.socket, socket.socket, IO[str]]]:
+def line() -> Iterator[tuple[socket.socket, socket.socket, IO[bytes]]]:
     """Both ends of a channel, and what is read from the second."""
     ours, theirs = socket.socketpair()
-    with ours, theirs, theirs.makefile("rw") as lines:
+    with ours, theirs, theirs.makefile("rb") as lines:
         yield ours, theirs, lines
 
 
@@ -102,18 +102,18 @@ def waiting(names: list[str], run: list[str], broken: dict[str, str]) -> Beside:
     return Beside([card(name) for name in names], "cpu", broken.update)
 
 
-def test_a_job_that_waits_comes_before_any_step(line: tuple[socket.socket, socket.socket, IO[str]]) -> None:
+def test_a_job_that_waits_comes_before_any_step(line: tuple[socket.socket, socket.socket, IO[bytes]]) -> None:
     ours, theirs, lines = line
     run: list[str] = []
     found = waiting(["one", "two"], run, {}).lines(lines, theirs)
     for number in range(3):
-        ours.sendall(f"{number}\n".encode())
-        assert next(found) == f"{number}\n"
+        ours.sendall(b"%d\n" % number)
+        assert next(found) == b"%d\n" % number
     assert run == []
 
 
 def test_pauses_are_used_and_what_fails_is_told(
-    line: tuple[socket.socket, socket.socket, IO[str]], monkeypatch: pytest.MonkeyPatch
+    line: tuple[socket.socket, socket.socket, IO[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours, theirs, lines = line
     monkeypatch.setattr(beside, "QUIET_S", 0.0)
@@ -126,14 +126,14 @@ def test_pauses_are_used_and_what_fails_is_told(
     assert broken == {"bad": "RuntimeError: no such device"}
     ours.sendall(b"a job\n")
     begun = time.monotonic()
-    assert next(steps.lines(lines, theirs)) == "a job\n"
+    assert next(steps.lines(lines, theirs)) == b"a job\n"
     assert time.monotonic() - begun < 5
     ours.close()
     assert list(steps.lines(lines, theirs)) == []
 
 
 def test_steps_run_while_nothing_comes(
-    line: tuple[socket.socket, socket.socket, IO[str]], monkeypatch: pytest.MonkeyPatch
+    line: tuple[socket.socket, socket.socket, IO[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours, theirs, lines = line
     monkeypatch.setattr(beside, "QUIET_S", 0.01)
@@ -146,5 +146,5 @@ def test_steps_run_while_nothing_comes(
         ours.sendall(b"a job\n")
 
     steps._steps[-1] = lambda: then_a_job(SimpleNamespace(name="one", warm_up=lambda device: run.append("one")))
-    assert next(steps.lines(lines, theirs)) == "a job\n"
+    assert next(steps.lines(lines, theirs)) == b"a job\n"
     assert run == ["one"]

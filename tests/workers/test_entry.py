@@ -29,6 +29,7 @@ from workers.jobs.job import (
 )
 from workers.jobs.queue import Jobs
 from workers.jobs.quotas import Quotas
+from workers.jobs.room import is_roomy
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect
 from workers.runtime.redis_server import EmbeddedRedis
@@ -211,3 +212,8 @@ def test_another_primary_may_have_another_clock(jobs: Jobs, settings: Settings) 
     ((job, _),) = run(settings, begin)
     assert job is not None
     assert len(jobs._records.in_line("cpu")) == 2
+
+
+@pytest.mark.parametrize(("most", "used", "roomy"), [(100, 44, True), (100, 46, False), (0, 4, True), (0, 6, False)])
+def test_arrays_go_through_redis_while_it_has_room(most: int, used: int, roomy: bool) -> None:
+    assert is_roomy({"maxmemory": str(most), "used_memory": str(used), "total_system_memory": "100"}) is roomy

@@ -15,7 +15,7 @@ from workers.jobs.fresh import Fresh, Granted, fresh, workers_of
 from workers.jobs.job import Device, Job, NoSuchDevice, Submission, Unavailable, WorkerInfo
 from workers.jobs.quotas import Quotas
 from workers.jobs.records import Limits, submitting
-from workers.jobs.room import FULL, require_room, share_taken
+from workers.jobs.room import FULL, is_roomy, require_room, share_taken
 from workers.jobs.scripts import script
 from workers.jobs.wire import Cut, Wire
 from workers.runtime.clock import Clock
@@ -41,6 +41,8 @@ class Entry:
         self._workers: list[WorkerInfo] = []
         self._taken, self._most, self._looked, self._asked = 0.0, 0.0, -STALE_S, -STALE_S
         self._looking: asyncio.Task[None] | None = None
+        self.is_roomy = False
+        """Whether Redis had room for arrays that could be files, as it was seen last."""
 
     async def submit(self, submission: Submission) -> tuple[Job | None, str]:
         """Record a job that has a queue, and put it in line.
@@ -131,6 +133,7 @@ class Entry:
             lines = (line.partition(":") for line in memory.decode().splitlines())
             memory_told = {name: value for name, _, value in lines}
             self._taken, self._most = share_taken(memory_told), float(memory_told.get("maxmemory") or 0)
+            self.is_roomy = is_roomy(memory_told)
         finally:
             self._looking = None
 

@@ -9,6 +9,10 @@ from workers.jobs.job import StoreFull
 
 FULL = 0.9
 """Of maxmemory. What is above it is for jobs that were accepted: their results, heartbeats and books."""
+ROOMY = 0.5
+"""Of what jobs may take: below this, arrays may go through Redis that could be files."""
+UNLIMITED = 0.125
+"""Of the machine's memory: what counts as the limit, for such arrays, of a Redis that has none."""
 LOOK_S = 0.5
 
 
@@ -37,6 +41,12 @@ def share_taken(told: Mapping[str, Any]) -> float:
     """How much of its memory Redis has taken, of what INFO tells; 0 where it has no limit."""
     most = float(told.get("maxmemory") or 0)
     return float(told["used_memory"]) / most if most else 0.0
+
+
+def is_roomy(told: Mapping[str, Any]) -> bool:
+    """Whether Redis has room for arrays that could be files, of what INFO tells."""
+    most = float(told.get("maxmemory") or 0) or UNLIMITED * float(told.get("total_system_memory") or 0)
+    return float(told["used_memory"]) < ROOMY * FULL * most
 
 
 def require_room(taken: float) -> None:

@@ -225,7 +225,8 @@ local function listener(queue, now)
   end
 end
 
--- Start a new job on a worker that waits, which is sent the whole of it; true where there is one.
+-- Start a new job on a worker that waits, which is sent the whole of it; true where there is one. The arrays are a line
+-- of their own: they may be long, and are no text that has to be written as JSON.
 local function hand_straight(queue, id, record, now, stamp, ttl, keep_s)
   local worker, device = listener(queue, now)
   if not worker then return false end
@@ -233,7 +234,8 @@ local function hand_straight(queue, id, record, now, stamp, ttl, keep_s)
   redis.call('ZREM', 'allot:idle:' .. queue, worker)
   rq_state(worker, 'busy', 0)
   redis.call('SET', handed_key(worker), id, 'EX', 60)
-  redis.call('PUBLISH', handed_key(worker), cjson.encode(told[1]))
+  local arrays = table.remove(told[1])
+  redis.call('PUBLISH', handed_key(worker), cjson.encode(told[1]) .. '\n' .. arrays)
   return true
 end
 

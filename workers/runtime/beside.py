@@ -50,7 +50,7 @@ class Beside:
         self._steps = deque(imports)
         self._steps.extend(functools.partial(self._run, card) for card in cards)
 
-    def lines(self, lines: IO[str], channel: socket.socket) -> Iterator[str]:
+    def lines(self, lines: IO[bytes], channel: socket.socket) -> Iterator[bytes]:
         """What is read from `lines`, which belong to `channel` and come one at a time, each after its answer."""
         while True:
             while self._steps and not select.select([channel], [], [], QUIET_S)[0]:

@@ -8,6 +8,7 @@ of the file BEGUN, which the worker reads only when this process has died. It ne
 """
 
 import gc
+import io
 import json
 import logging
 import mmap
@@ -42,6 +43,8 @@ from workers.store.store import Store, open_store
 EXIT_DEVICE_LOST = 70
 NICENESS = 5
 """Of what solves on cores that the API and Redis may share: a solve of minutes must not hold up a request."""
+LONG_LINE = 1 << 19
+"""Bytes that are read at once: a job that brings its arrays is one line."""
 log = logging.getLogger("workers.runtime.child")  # it is run as a program, and named __main__ then
 
 
@@ -56,7 +59,11 @@ def main(arguments: list[str]) -> None:
         threading.Thread(target=gpu_memory.wake, name="wake", daemon=True).start()
     else:
         os.nice(NICENESS)
-    with socket.socket(fileno=descriptor) as channel, channel.makefile("rw") as lines:
+    with (
+        socket.socket(fileno=descriptor) as channel,
+        io.BufferedReader(channel.makefile("rb", 0), LONG_LINE) as orders,
+        channel.makefile("w") as lines,
+    ):
         settings = Settings.from_env()
         keep_cubins(settings.data_dir / "cubins", [Path(folder) for folder in (settings.cubins_dir,) if folder])
         bench = _bench("gpu" if device == "gpu" else "cpu", settings)
@@ -71,7 +78,7 @@ def main(arguments: list[str]) -> None:
         gc.freeze()  # what has been loaded by now stays: no collection need look at it again
         _say(lines, {"ready": True, "broken": broken, **_told(bench)})
         beside = Beside(later, bench.device, lambda more: _say(lines, {"broken": broken | more}))
-        for line in beside.lines(lines, channel):
+        for line in beside.lines(orders, channel):
             begun[0] = 1
             task = from_json(line)
             try:

@@ -75,7 +75,8 @@ class Post:
     def _news(self, data: str) -> Order | bool | None:
         """The order in a message; None for one of which the worker knows, True where TAKE has to say what was meant."""
         try:
-            order = order_of(from_json(data))
+            told, line, arrays = data.partition("\n")
+            order = order_of([*from_json(told), arrays] if line else from_json(told))
         except (ValueError, TypeError):
             return True
         known = order.job_id in self._told  # messages come in their order: of jobs before this one there is none left

@@ -20,6 +20,8 @@ from workers.jobs.job import InputRef
 
 MOST_BYTES = 16 << 10
 """Of all arrays of a job's inputs that came with it."""
+MOST_AWAITED_BYTES = 256 << 10
+"""The same of a job whose answer somebody waits for, so that it is soon over, while Redis has room."""
 MOST_ANSWER_BYTES = 32 << 10
 """Of all arrays of an answer. A file for each costs a job three trips to Redis and its reader as many more files."""
 CSR_PARTS = ("indptr", "indices", "values")
@@ -46,9 +48,9 @@ def pack(array: Array) -> InputRef:
 
 
 def unpack(entry: Mapping[str, Any]) -> Array:
-    """The array; it cannot be written to."""
+    """The array. It may be written to: numba compiles every kernel anew for those that may not."""
     dtype, _, data = entry["data"].rpartition(":")
-    flat = np.frombuffer(pybase64.b64decode(data, validate=True), np.dtype(dtype or entry["dtype"]))
+    flat = np.frombuffer(pybase64.b64decode_as_bytearray(data, validate=True), np.dtype(dtype or entry["dtype"]))
     return flat.reshape(entry["shape"])
 
 

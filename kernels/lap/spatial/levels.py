@@ -30,7 +30,7 @@ GROUP = 4
 """Points that are one point of the next coarser level."""
 DENSE = 1024
 """Points of the coarsest level at most, whose matrix is written out."""
-COLUMNS, ROWS, MORE = 12, 4, 8
+COLUMNS, OF_COLUMN, MORE = 12, 4, 8
 """Columns that a row lists at first, rows that list a column, and columns that a row lists in a later round."""
 ANEW = 0.03
 """Share of rows with something to list from which bids begin anew, in the basis of the latest prices."""
@@ -163,7 +163,7 @@ class Match:
             return
         rows = tree_of(search.x)
         of_columns = Pricing(search.tree.points, rows, self.kind)
-        chosen = self._all(of_columns, listed.values[rows.order, 0], ROWS)
+        chosen = self._all(of_columns, listed.values[rows.order, 0], OF_COLUMN)
         if chosen is None:
             return
         mine = np.arange(n)[:, None] * n + listed.columns

@@ -6,14 +6,13 @@ within rounding of what was asked for, and no other.
 """
 
 import math
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numba
 import numpy as np
 
 from kernels.deadline import Deadline
+from kernels.lap.cpu.threads import in_threads
 from kernels.lap.spatial.tree import Tree, least_by_node
 from kernels.problems.arrays import Floats, Indices, Integers32
 from kernels.problems.metrics import METRICS, THREADS
@@ -135,21 +134,15 @@ class Pricing(NamedTuple):
         """
         k, offers = len(rows), offers_of(self.tree, base, rise)
         found = Cheapest(np.zeros((k, most), np.int32), np.full((k, most), np.inf), np.zeros(k, np.int32))
+        late: list[int] = []
 
-        def price(first: int) -> bool:
-            if deadline.expired():
-                return False
+        def price(first: int) -> None:
+            if late or deadline.expired():
+                late.append(first)
+                return
             part = slice(first, first + BLOCK)
             own = Cheapest(found.columns[part], found.values[part], found.counts[part])
             price_rows(self.x, rows[part], limits[part], offers, self.kind, own)
-            return True
 
-        return found if all(_shared(price, range(0, k, BLOCK))) else None
-
-
-def _shared(price: Callable[[int], bool], starts: range) -> Iterator[bool]:
-    if len(starts) <= 1 or THREADS == 1:
-        yield from map(price, starts)
-        return
-    with ThreadPoolExecutor(THREADS) as pool:
-        yield from pool.map(price, starts)
+        in_threads(price, range(0, k, BLOCK), min(THREADS, -(-k // BLOCK)))
+        return None if late else found

@@ -27,13 +27,17 @@ FAR = 1e28  # a row sum outside [1 / FAR, FAR] may have lost terms: the row is d
 
 @register_jitable(fastmath=True, no_cfunc_wrapper=True)
 def _exp_row(cost: Reals, scale: float, row: float, g: Reals, out: Reals) -> float:
-    """out_j = 2^(row + g_j - scale cost_j); returns the sum."""
+    """out_j = 2^(row + g_j - scale cost_j); returns the sum.
+
+    A loop that writes is compiled twice, and which is run depends on how far apart its arrays lie: as vectors, or one
+    by one. A sum in such a loop would be rounded by where memory happened to be had, so it has a loop of its own.
+    """
     kind = out.dtype.type
     scale_, row_, total = kind(scale), kind(row), kind(0)
     for j in range(g.size):
-        value = exp2((g[j] - scale_ * kind(cost[j])) + row_)
-        out[j] = value
-        total += value
+        out[j] = exp2((g[j] - scale_ * kind(cost[j])) + row_)
+    for j in range(g.size):
+        total += out[j]
     return float(total)
 
 

@@ -123,3 +123,33 @@ def test_an_answer_that_was_long_on_its_way_does_not_spoil_a_better_one() -> Non
     assert learn(1001.0, 0.9999, 1.0201) == pytest.approx(0, abs=1e-4)
     assert learn(1002.5, 1.9999, 2.0201) == pytest.approx(0.49, abs=1e-4)  # Redis's clock was set
     assert learn(1003.505, 2.9999, 3.0001) == pytest.approx(0.505, abs=1e-4)
+
+
+def test_an_answer_that_waited_for_a_connection_is_asked_for_again() -> None:
+    """Or the worker of a fresh process would tell of jobs that they queued for as long as it took to connect."""
+    ways = [0.1, 0.02, 0.0]  # that the answer takes back
+
+    def ask() -> tuple[int, int]:
+        now = time.monotonic() + 1000
+        time.sleep(ways.pop(0))
+        return int(now), int(1e6 * (now % 1))
+
+    clock = Clock(ask)
+    assert clock.now() - time.monotonic() == pytest.approx(1000, abs=0.009)
+    assert not ways
+
+
+def test_a_clock_whose_answers_are_all_slow_takes_the_best() -> None:
+    asked = []
+
+    def ask() -> tuple[int, int]:
+        now = time.monotonic()
+        time.sleep(0.06 - 0.01 * len(asked))
+        asked.append(now)
+        return int(now), int(1e6 * (now % 1))
+
+    clock = Clock(ask)
+    assert abs(clock.now() - time.monotonic()) < 0.02
+    assert len(asked) == 4
+    clock.now()
+    assert len(asked) == 4

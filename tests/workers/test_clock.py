@@ -140,7 +140,7 @@ def test_an_answer_that_waited_for_a_connection_is_asked_for_again() -> None:
 
 
 def test_a_clock_whose_answers_are_all_slow_takes_the_best() -> None:
-    asked = []
+    asked: list[float] = []
 
     def ask() -> tuple[int, int]:
         now = time.monotonic()

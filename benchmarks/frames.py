@@ -2,7 +2,8 @@
 
 Boxes of 10 to 60 detections a frame, 1 - intersection over union, a limit of 0.8. One batch as a call of the kernels
 beside lapx frame by frame, in turn; then the same batch by `allot_client` from POST to answer, at a service of its own
-with one worker; then frame by frame through `map`. Every answer is lapx's, or the run ends. Beside each time stands
+with one worker, as boxes and as costs of 8 and of 4 bytes in turn; then frame by frame through `map`. Every answer is
+lapx's for the same costs, or the run ends. Beside each time stands
 the processor time of all threads and processes that took part, which others on the machine change less.
 """
 
@@ -16,7 +17,8 @@ from typing import Any
 import lap
 import numpy as np
 import psutil
-from allot_client import Client
+from allot_client import Client, tasks
+from allot_client.points import cost_matrix
 
 from benchmarks.own import service
 from benchmarks.rows import Rows, on_gpu
@@ -41,10 +43,11 @@ def distances(left: Array, right: Array) -> Array:
     return np.asarray(1 - common / (areas[0][:, None] + areas[1] - common))
 
 
-def frames(count: int) -> list[Array]:
-    """Costs of `count` frames."""
+def tracked(count: int) -> list[list[Array]]:
+    """The boxes of `count` frames, and those of the frames after them."""
     rng = np.random.default_rng(0)
-    return [distances(*(boxes(rng, int(n)) for n in rng.integers(10, 61, 2))) for _ in range(count)]
+    pairs = [[boxes(rng, int(n)) for n in rng.integers(10, 61, 2)] for _ in range(count)]
+    return [[pair[side] for pair in pairs] for side in (0, 1)]
 
 
 def lapx(costs: list[Array]) -> list[list[int]]:
@@ -90,21 +93,51 @@ def in_process(rows: Rows, costs: list[Array], expected: list[list[int]], repeat
         rows.add(what=name, frames=len(costs), **spread(times[1:]))
 
 
+def of_boxes(rows: Rows, both: list[list[Array]], costs: list[Array], repeats: int) -> None:
+    """What the client takes until it can send costs of boxes, and the same frame by frame, in turn."""
+    x, y = both
+    taken: dict[str, list[tuple[float, float]]] = {"boxes to what is sent": [], "costs of boxes, frame by frame": []}
+    for _ in range(repeats + 1):
+        *whole, made = timed(lambda: tasks.lap(None, {"metric": "iou", "cost_limit": LIMIT}, {"x": x, "y": y}))
+        *apart, _ = timed(lambda: [cost_matrix(one, other, "iou") for one, other in zip(x, y, strict=True)])
+        entries: Any = made.inputs["cost"]
+        assert np.array_equal(
+            np.concatenate([one.reshape(-1) for one in entries.arrays]), np.concatenate([c.reshape(-1) for c in costs])
+        )
+        for times, (wall, processor) in zip(taken.values(), (whole, apart), strict=True):
+            times.append((wall, processor))
+    for name, times in taken.items():
+        rows.add(what=name, frames=len(x), **spread(times[1:]))
+
+
 def by_the_service(
-    rows: Rows, client: Client, costs: list[Array], expected: list[list[int]], repeats: int, device: str
+    rows: Rows, client: Client, both: list[list[Array]], costs: list[Array], repeats: int, device: str
 ) -> None:
-    """From POST to answer, in one call and frame by frame."""
-    taken, parts = [], dict[str, list[float]]()
+    """From POST to answer in one call, of each form in turn, and frame by frame."""
+    x, y = both
+    short = [cost.astype(np.float32) for cost in costs]
+    expected, of_short = lapx(costs), lapx([cost.astype(np.float64) for cost in short])
+    asked = partial(client.lap, cost_limit=LIMIT, device=device)
+    ways: dict[str, tuple[Callable[[], Any], list[list[int]]]] = {
+        "": (partial(asked, costs), expected),
+        "boxes, ": (partial(asked, x=x, y=y, metric="iou"), expected),
+        "float32, ": (partial(asked, short), of_short),
+    }
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+    parts: dict[str, dict[str, list[float]]] = {name: {} for name in ways}
     for number in range(repeats + 3):
-        wall, processor, answer = timed(lambda: client.lap(costs, cost_limit=LIMIT, device=device), of_all_processes)
-        assert [one.assignment.tolist() for one in answer.each()] == expected
-        assert answer.optimal
-        if number >= 3:
-            taken.append((wall, processor))
-            for name, value in answer.timings_ms.items():
-                parts.setdefault(name, []).append(value)
-    rows.add(what="POST to answer", frames=len(costs), **spread(taken))
-    rows.add(what="of which", **{f"{name}_ms": statistics.median(values) for name, values in parts.items()})
+        for name, (solve, right) in ways.items():
+            wall, processor, answer = timed(solve, of_all_processes)
+            assert [one.assignment.tolist() for one in answer.each()] == right
+            assert answer.optimal
+            if number >= 3:
+                taken[name].append((wall, processor))
+                for station, value in answer.timings_ms.items():
+                    parts[name].setdefault(station, []).append(value)
+    for name, times in taken.items():
+        rows.add(what=f"{name}POST to answer", frames=len(costs), **spread(times))
+        stations = {f"{station}_ms": statistics.median(values) for station, values in parts[name].items()}
+        rows.add(what=f"{name}of which", **stations)
     one_by_one(rows, client, costs, expected, repeats, device)
 
 
@@ -130,19 +163,20 @@ def one_by_one(
 
 
 def main() -> None:
-    """Measure all three."""
+    """Measure all of them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cpu", choices=("cpu", "gpu", "auto"), help="auto: what a GPU host picks")
     parser.add_argument("--frames", type=int, default=1000)
     parser.add_argument("--repeats", type=int, default=15)
     arguments = parser.parse_args()
     rows = Rows("frames" if arguments.device == "cpu" else on_gpu("frames"))
-    costs = frames(arguments.frames)
-    expected = lapx(costs)
-    in_process(rows, costs, expected, arguments.repeats, "gpu" if arguments.device == "gpu" else "cpu")
+    both = tracked(arguments.frames)
+    costs = [distances(x, y) for x, y in zip(*both, strict=True)]
+    of_boxes(rows, both, costs, arguments.repeats)
+    in_process(rows, costs, lapx(costs), arguments.repeats, "gpu" if arguments.device == "gpu" else "cpu")
     with service() as there, Client(there.url) as client:
         until_warm(client, "cpu" if arguments.device == "cpu" else "gpu")
-        by_the_service(rows, client, costs, expected, arguments.repeats, arguments.device)
+        by_the_service(rows, client, both, costs, arguments.repeats, arguments.device)
 
 
 if __name__ == "__main__":

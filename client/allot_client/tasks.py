@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from allot_client import body as bodies
-from allot_client import features, points
+from allot_client import boxes, features, points
 from allot_client.arrays import Given, Series, Sparse, all_plain, given, laid_flat, without_holes
 from allot_client.flows import Task
 from allot_client.listed import listed, written_out
@@ -237,8 +237,11 @@ def _between(options: Mapping[str, Any], others: Mapping[str, Any]) -> tuple[lis
     left, rest = others["x"], dict(options)
     right = [features.matched(x, y) for x, y in zip(left, others["y"], strict=True)]
     metric = rest.pop("metric", "sqeuclidean")
-    sides = ([np.asarray(given(one).value) for one in side] for side in (left, right))
-    costs = [points.cost_matrix(x, y, metric) for x, y in zip(*sides, strict=True)]
+    sides = [side if all_plain(side) else [np.asarray(given(one).value) for one in side] for side in (left, right)]
+    if metric == "iou":
+        costs = boxes.distances(*sides)
+    else:
+        costs = [points.cost_matrix(x, y, metric) for x, y in zip(*sides, strict=True)]
     return costs, rest, {name: value for name, value in others.items() if name not in ("x", "y")}
 
 

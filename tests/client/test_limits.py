@@ -6,6 +6,7 @@ import lap
 import numpy as np
 import pytest
 from allot_client import Client
+from allot_client.boxes import distances as boxes_apart
 from allot_client.points import cost_matrix
 
 random = np.random.default_rng(11)
@@ -114,6 +115,66 @@ def test_boxes_with_a_limit_and_frames_of_boxes(allot: Client) -> None:
         allot.lap(x=before, y=after[:2], metric="iou")
     with pytest.raises(ValueError, match="holds no boxes"):
         allot.lap(x=before[0][:, ::-1], y=after[0], metric="iou", cost_limit=0.5)
+
+
+def test_many_frames_of_boxes_some_of_them_empty(allot: Client) -> None:
+    """Each frame as lapx pairs it, whose costs are worked out pair by pair."""
+    shapes = [(0, 0), (0, 4), (7, 0), (40, 30), *random.integers(0, 25, (60, 2)).tolist(), (0, 3)]
+    before, after = ([some_boxes(shape[side]) for shape in shapes] for side in (0, 1))
+    answer = allot.lap(x=before, y=after, metric="iou", cost_limit=0.8)
+    assert answer.optimal
+    found = list(answer.each())
+    assert len(found) == len(shapes)
+    for one, x, y in zip(found, before, after, strict=True):
+        cost = np.array([[apart(row, column) for column in y] for row in x]).reshape(len(x), len(y))
+        expected = lapx(cost, 0.8) if cost.size else [-1] * len(x)
+        assert one.assignment.tolist() == expected
+        assert one.objective == pytest.approx(priced(cost, expected, 0.8))
+
+
+def apart(x: Any, y: Any) -> float:
+    """1 - intersection over union of two boxes, as one would write it down; 1 where nothing is shared."""
+    common = max(0.0, min(x[2], y[2]) - max(x[0], y[0])) * max(0.0, min(x[3], y[3]) - max(x[1], y[1]))
+    whole = sum(float((box[2] - box[0]) * (box[3] - box[1])) for box in (x, y)) - common
+    return 1 - common / whole if common > 0 else 1.0
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-155, 1e-162, 1e150])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32])
+def test_costs_of_boxes_are_the_same_alone_and_in_frames(dtype: type, scale: float) -> None:
+    """To the last bit: also of boxes without area, at the ends of the numbers, and where pieces end within frames."""
+    shapes = [(0, 3), (300, 170), (4, 0), *random.integers(0, 7, (40, 2)).tolist(), (1, 20000)]
+    sides: list[list[Any]] = [[], []]
+    for shape in shapes:
+        for side, count in zip(sides, shape, strict=True):
+            corner, size = random.integers(0, 6, (2, count, 2))
+            size = np.minimum(size, 2)
+            boxes = np.concatenate([corner, corner + size], axis=1)
+            side.append((boxes * scale if dtype is np.float64 else boxes).astype(dtype))
+    for x, y, cost in zip(*sides, boxes_apart(*sides), strict=True):
+        assert np.array_equal(cost, cost_matrix(x, y, "iou"))
+        some = [(i, j) for i in range(min(3, len(x))) for j in range(min(5, len(y)))]
+        assert [cost[pair] for pair in some] == pytest.approx([apart(x[i], y[j]) for i, j in some])
+
+
+def test_frames_of_what_is_no_box() -> None:
+    box, turned = some_boxes(1), some_boxes(2)[:, [2, 1, 0, 3]]
+    with pytest.raises(ValueError, match="y holds no boxes in problem 2"):
+        boxes_apart([box] * 3, [box, np.zeros((0, 4)), turned])
+    with pytest.raises(ValueError, match=r"x has shape \(2, 3\) in problem 1"):
+        boxes_apart([box, turned[:, :3]], [box, box])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_floats_are_sent_as_they_are(allot: Client, dtype: type) -> None:
+    """Short floats are half of the bytes, and what is proved is proved of them."""
+    frames: list[Any] = [random.random(shape).astype(dtype) for shape in [(30, 50), (0, 4), *SHAPES, (60, 60)]]
+    answer = allot.lap(frames, cost_limit=0.3)
+    told = answer.document["input_digests"]["cost"]
+    assert (told["dtype"], told["shape"]) == (np.dtype(dtype).name, [sum(frame.size for frame in frames)])
+    assert answer.optimal
+    for one, frame in zip(answer.each(), frames, strict=True):
+        assert one.assignment.tolist() == (lapx(frame, 0.3) if frame.size else [-1] * len(frame))
 
 
 @pytest.mark.parametrize("shape", [(4, 6), (6, 4), (5, 5)])

@@ -90,23 +90,24 @@ def weigh(question: Question, ask: Callable[[int], object] | None = None) -> Wei
     """
     card, said = question.card, _said(question)
     options = question.options.model_copy(update=said) if said else question.options
-    try:
-        build = card.outline if question.outlined and card.outline is not None else card.build
-        with asking(_within_reason(question.workers, ask)), deriving() as numbers:
-            problem = build(question.inputs, options)
-    except DoesNotFit as why:
-        return Weighed(said, None, why, {})
-    except InvalidProblem as wrong:
-        raise InvalidProblem(full_name(wrong.field, card), wrong.message) from None
-    needs: Needs = {}
-    if question.limit_s is not None:
-        for device in card.modules:
-            needs[device] = asdict(card.estimate(problem, options, device).within(question.limit_s))
-    try:
-        place = placed(card, problem, options, question.asked, question.workers)
-        return Weighed(said, place, None, needs, numbers.found)
-    except (DoesNotFit, NoSuchDevice) as why:
-        return Weighed(said, None, why, needs)
+    with deriving() as numbers:
+        try:
+            build = card.outline if question.outlined and card.outline is not None else card.build
+            with asking(_within_reason(question.workers, ask)):
+                problem = build(question.inputs, options)
+        except DoesNotFit as why:
+            return Weighed(said, None, why, {})
+        except InvalidProblem as wrong:
+            raise InvalidProblem(full_name(wrong.field, card), wrong.message) from None
+        needs: Needs = {}
+        if question.limit_s is not None:
+            for device in card.modules:
+                needs[device] = asdict(card.estimate(problem, options, device).within(question.limit_s))
+        try:
+            place = placed(card, problem, options, question.asked, question.workers)
+            return Weighed(said, place, None, needs, numbers.found)
+        except (DoesNotFit, NoSuchDevice) as why:
+            return Weighed(said, None, why, needs)
 
 
 def _within_reason(workers: Sequence[WorkerInfo], ask: Callable[[int], object] | None) -> Callable[[int], None]:

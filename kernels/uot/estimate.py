@@ -1,6 +1,7 @@
 """What a transport problem will need. Constants are fitted by benchmarks/estimates.py."""
 
 import math
+import sys
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from kernels.card import Device, Estimate
 from kernels.pace import cores, pace
 from kernels.problems import UnbalancedTransport
 from kernels.problems.arrays import Integers, Reals
+from kernels.problems.derived import derived
 from kernels.problems.exact_transport import ExactTransport
 from kernels.problems.marginal_transport import MarginalTransport
 from kernels.problems.several import SeveralTransports
@@ -230,7 +232,16 @@ def _spaced(size: int) -> Integers:
 
 
 def _spread(problem: UnbalancedTransport) -> float:
-    """Of the permitted costs, from a sample of rows and columns."""
+    """Of the permitted costs, from a sample of rows and columns, which a worker need not read again."""
+
+    def look() -> float:
+        found = _sampled_spread(problem)
+        return found if found < math.inf else sys.float_info.max  # it goes with the job as JSON
+
+    return derived(look, sys.float_info.max)
+
+
+def _sampled_spread(problem: UnbalancedTransport) -> float:
     if problem.cost is not None:
         values = _sample(problem.cost)
         values = values[np.isfinite(values)]

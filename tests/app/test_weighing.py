@@ -5,6 +5,7 @@ import pytest
 
 from app.intake.weighing import MADE_BYTES, Question, weigh
 from kernels import SOLVERS, TooMuch, at_most
+from kernels.texture import texture
 from workers.jobs.job import DoesNotFit, WorkerInfo
 
 MADE = 300 * 300 + 3 * 3
@@ -29,3 +30,12 @@ def test_whoever_builds_is_asked() -> None:
     with pytest.raises(TooMuch):
         weigh(question(1 << 40), at_most(MADE - 1))
     assert weigh(question(1 << 40), at_most(MADE)).place is not None
+
+
+def test_what_an_estimate_read_goes_with_the_job() -> None:
+    card = SOLVERS["lap"]
+    worker = WorkerInfo("cpu-0", "cpu", "cpu", "idle", 0.1, 1 << 40)
+    cost = np.random.default_rng(0).random((300, 300))
+    weighed = weigh(Question(card, {"cost": cost}, card.options(), {}, "auto", [worker]))
+    seen = texture(cost)
+    assert weighed.derived == [seen.rank, seen.permitted, seen.distinct]

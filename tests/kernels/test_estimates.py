@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from kernels import SOLVERS, Device, Estimate, pace
-from kernels.texture import texture
+from kernels.problems.derived import deriving
+from kernels.texture import _rank, texture
 from tests.instances import (
     Case,
     assignment,
@@ -209,3 +210,45 @@ def test_pace_is_within_reason() -> None:
     assert pace.LEAST <= pace.pace() <= pace.MOST
     assert pace.pace() == pace.pace()
     assert 1 <= pace.cores() <= pace.MOST_CORES
+
+
+def test_the_rank_is_that_of_the_singular_values() -> None:
+    sample = np.random.default_rng(4).random((24, 32)) @ np.random.default_rng(5).random((32, 32))
+    centred = sample - sample.mean(axis=0) - sample.mean(axis=1)[:, None] + sample.mean()
+    squares = np.linalg.svd(centred, compute_uv=False) ** 2
+    assert _rank(sample) == pytest.approx(squares.sum() ** 2 / (squares**2).sum() / 23, rel=1e-9)
+
+
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_who_estimates_again_is_told_what_the_sample_was(device: Device) -> None:
+    """So a worker reads no entry for an estimate that was made as the job came."""
+    card, first = SOLVERS["lap"], assignment.spatial(300, 300)
+    other = assignment.uniform_float(300, 300)
+    with deriving() as numbers:
+        before = card.estimate(card.build({"cost": first}, card.options()), card.options(), device)
+    with deriving(numbers.found):
+        again = card.estimate(card.build({"cost": other}, card.options()), card.options(), device)
+    without = card.estimate(card.build({"cost": other}, card.options()), card.options(), device)
+    assert again == before != without
+
+
+def test_a_worker_is_told_the_spread_of_costs() -> None:
+    card, rng = SOLVERS["uot"], np.random.default_rng(0)
+    options = card.options(reg=0.1, reg_m=1.0)
+    narrow, wide = rng.random((80, 80)), 1e3 * rng.random((80, 80))
+    with deriving() as numbers:
+        before = card.estimate(card.build({"cost": narrow}, options), options, "cpu")
+    with deriving(numbers.found):
+        again = card.estimate(card.build({"cost": wide}, options), options, "cpu")
+    assert again == before != card.estimate(card.build({"cost": wide}, options), options, "cpu")
+
+
+@pytest.mark.parametrize("found", [math.inf, math.nan])
+def test_a_spread_beyond_all_numbers_is_told_as_one(monkeypatch: pytest.MonkeyPatch, found: float) -> None:
+    monkeypatch.setattr(sys.modules["kernels.uot.estimate"], "_sampled_spread", lambda problem: found)
+    card = SOLVERS["uot"]
+    options = card.options(reg=1.0)
+    with deriving() as numbers:
+        card.estimate(card.build({"cost": np.eye(70)}, options), options, "cpu")
+    assert numbers.found
+    assert all(math.isfinite(number) for number in numbers.found)

@@ -59,3 +59,14 @@ def test_a_worker_says_that_it_warms_up_until_it_can_solve(jobs: Jobs, settings:
     assert status == 0
     assert states
     assert all(state.startswith("warming") for state in states[:-1])
+
+
+def test_a_gpu_is_asked_for_its_memory_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = iter([(1000, 2000), (900, 2000)])
+    monkeypatch.setattr("workers.runtime.gpu_memory.memory", lambda: next(asked))
+    room = child.Room("gpu")
+    assert [room.told(), room.told()] == [{"bytes_free": 1000, "bytes_total": 2000}, {}]
+    later = time.monotonic() + child.TOLD_EVERY_S
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    assert room.told()["bytes_free"] == 900
+    assert child.Room("cpu").told() == {}

@@ -1,7 +1,8 @@
 """One job in a child's own code: what each kind of trouble becomes. Records and store are real."""
 
 import dataclasses
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,13 @@ import pytest
 
 from kernels import SOLVERS, Certificate, InputChanged, Solution, Termination
 from tests.workers.test_records import Held
-from workers.jobs.job import InputRef, State, StoreFull, Unavailable
+from workers.jobs.job import State, StoreFull, Unavailable
 from workers.jobs.queue import Jobs
 from workers.runtime import child, gpu_memory
 from workers.runtime.document import Bench
 from workers.runtime.run import DeviceLost
 from workers.store import inline
+from workers.store.shorts import Short
 from workers.store.store import Store
 
 
@@ -128,28 +130,31 @@ def test_host_memory(outcome: Any) -> None:
     assert outcome(solve=raising(MemoryError())).error["code"] == "out-of-memory"
 
 
-def flaky(monkeypatch: pytest.MonkeyPatch, *errors: Exception) -> None:
-    """Keeping an array raises these first."""
-    left, keep = list(errors), Store.put_array
+def flaky(monkeypatch: pytest.MonkeyPatch, *errors: Exception) -> list[Exception]:
+    """Keeping the arrays of an answer raises these first; those that are left."""
+    left, keep = list(errors), Store.put_shorts
     monkeypatch.setattr(inline, "MOST_ANSWER_BYTES", 0)  # a small answer would need no store
 
-    def put_array(self: Store, array: Any, owner: str, brief: bool = False) -> InputRef:
-        if brief and array.ndim == 1 and left:
+    def put_shorts(self: Store, files: Sequence[Short], owner: str) -> None:
+        if left:
             raise left.pop(0)
-        return keep(self, array, owner, brief)
+        keep(self, files, owner)
 
-    monkeypatch.setattr(Store, "put_array", put_array)
+    monkeypatch.setattr(Store, "put_shorts", put_shorts)
+    return left
 
 
 def test_a_store_that_is_away_for_a_moment_is_outlasted(outcome: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    flaky(monkeypatch, Unavailable("away"), Unavailable("still away"))
+    left = flaky(monkeypatch, Unavailable("away"), Unavailable("still away"))
     assert outcome().state is State.SUCCEEDED
+    assert not left
 
 
 def test_a_full_store_is_waited_for(outcome: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workers.runtime.outlast.FULL_S", 0.01)
-    flaky(monkeypatch, *(StoreFull("no room") for _ in range(5)))
+    left = flaky(monkeypatch, *(StoreFull("no room") for _ in range(5)))
     job = outcome()
+    assert not left
     assert (job.state, job.attempt) == (State.SUCCEEDED, 1)
 
 
@@ -170,3 +175,14 @@ def test_a_slow_job_has_a_line_that_names_its_trace(
         fields = line.fields  # type: ignore[attr-defined]
         assert (fields["traceparent"], fields["solver"]) == (trace, "lap")
         assert {"queued", "load", "solve", "certify", "total"} <= fields["ms"].keys()
+
+
+def test_a_child_reads_no_sample_that_was_read_before(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernels.texture._look", raising(AssertionError("it was read again")))
+    reference = jobs.store.put(np.random.default_rng(0).random((200, 200)), "ann")
+    held = Held(jobs, derived=(0.4, 1.0, 1.0))
+    jobs._redis.hset(f"allot:job:{held.id}", "inputs", json.dumps({"cost": reference}))
+    order = held.take("one")
+    assert order is not None
+    assert child.work([order], "a worker", Bench(held.records, jobs.store, "cpu", "a device"))[0] == {held.id: "done"}
+    assert jobs.get(held.id, "ann").state is State.SUCCEEDED

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from kernels import Array
 from workers.jobs.job import QuotaFull, StoreFull
 from workers.jobs.queue import Jobs
 from workers.runtime.config import Settings
+from workers.store import shorts
 from workers.store.codec import InvalidUpload
-from workers.store.shorts import Short, read_short
+from workers.store.digests import digest_of_short
+from workers.store.shorts import WORTH_A_THREAD, Short, read_short, shorts_of
 from workers.store.store import Store, open_store
 
 ARRAYS: dict[str, Array] = {
@@ -121,3 +124,21 @@ def test_a_disk_that_takes_a_part_is_asked_again(store: Store, monkeypatch: pyte
     monkeypatch.setattr("os.writev", lambda descriptor, pieces: writev(descriptor, [pieces[0][:50]]))
     (reference,) = put(store, ARRAYS["vector"])
     np.testing.assert_array_equal(store.open_array(reference, "ann"), ARRAYS["vector"])
+
+
+def test_long_ones_are_hashed_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of two waits until the other has begun."""
+    count = WORTH_A_THREAD // 8
+    arrays = {"left": np.zeros(count), "few": np.ones(3), "right": np.ones(count)}
+    both, digest = threading.Barrier(2), digest_of_short
+
+    def met(*parts: Any) -> str:
+        if sum(memoryview(part).nbytes for part in parts) > WORTH_A_THREAD:
+            both.wait(30)
+        return digest(*parts)
+
+    expected = {name: Short.of(array) for name, array in arrays.items()}
+    monkeypatch.setattr(shorts, "digest_of_short", met)
+    found = shorts_of(arrays | {"long": np.zeros(1 << 20)})
+    assert list(found) == list(arrays)
+    assert {name: file.digest for name, file in found.items()} == {n: one.digest for n, one in expected.items() if one}

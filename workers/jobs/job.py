@@ -82,7 +82,7 @@ class Submission:
     Small arrays may come in their references instead (store/inline.py). `queue`, `form` and `seconds` are what
     `Jobs.assess` answered; without `queue`, `Jobs.submit` loads the inputs and asks for itself. Of one owner's jobs
     those of higher `priority` (-9 to 9) go first. `reply` names a channel on which somebody waits for the answer.
-    `spent_ms` says how long what went before took, by station. `derived` are numbers that building the problem found,
+    `spent_ms` says how long what went before took, by station. `derived` are numbers that building and weighing found,
     and that its worker need not work out again.
     """
 

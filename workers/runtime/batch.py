@@ -8,13 +8,14 @@ own clock and cancel flag, so that no member's trouble is another's.
 import logging
 import time
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from kernels import SOLVERS, Certificate, Deadline, Solution
+from kernels import SOLVERS, Certificate, Deadline, Solution, Solver
 from workers.jobs.records import Ending, Order
 from workers.runtime import traces
 from workers.runtime.document import Bench, Solved
 from workers.runtime.outlast import outlast
-from workers.runtime.run import concluded, ending_of, loaded, until_begun
+from workers.runtime.run import concluded, ending_of, loaded, told_before, until_begun
 
 FEW = 2
 FLUSH_S = 0.01
@@ -47,7 +48,7 @@ def _together(orders: Sequence[Order], bench: Bench) -> dict[str, Ending]:
     batch = traces.Batch({order.job_id: order.record for order in orders}, now)
     ended: dict[str, Ending] = {}
     try:
-        members = [(order, *loaded(card, order, bench)) for order in orders]
+        members = [_member(card, order, bench) for order in orders]
         load_ms = 1e3 * (time.perf_counter() - begun) / len(members)
         options = members[0][2]
         limit_s = min(float(order.record["time_limit_s"]) for order in orders)
@@ -66,6 +67,12 @@ def _together(orders: Sequence[Order], bench: Bench) -> dict[str, Ending]:
         return {}
     finally:
         batch.end(ended)
+
+
+def _member(card: Solver, order: Order, bench: Bench) -> tuple[Order, Any, Any]:
+    """A job, its problem and its options."""
+    with told_before(order.record):
+        return order, *loaded(card, order, bench)
 
 
 def _ended(order: Order, spent: dict[str, float], one: tuple[Solution, Certificate], bench: Bench) -> Ending:

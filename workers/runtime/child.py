@@ -11,6 +11,7 @@ import gc
 import io
 import json
 import logging
+import math
 import mmap
 import os
 import platform
@@ -18,6 +19,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -45,6 +47,7 @@ NICENESS = 5
 """Of what solves on cores that the API and Redis may share: a solve of minutes must not hold up a request."""
 LONG_LINE = 1 << 19
 """Bytes that are read at once: a job that brings its arrays is one line."""
+TOLD_EVERY_S = 0.25
 log = logging.getLogger("workers.runtime.child")  # it is run as a program, and named __main__ then
 
 
@@ -74,9 +77,10 @@ def main(arguments: list[str]) -> None:
         warm = solve_shown if settings.warm_forms == SHOWN and bench.device == "cpu" else None
         broken, later = _warm_up(bench.device, wanted, locks, lambda far: _say(lines, {"warming": far}), warm)
         traces.prepare()
+        room = Room(bench.device)
         gc.collect()
         gc.freeze()  # what has been loaded by now stays: no collection need look at it again
-        _say(lines, {"ready": True, "broken": broken, **_told(bench)})
+        _say(lines, {"ready": True, "broken": broken, "name": bench.device_name, **room.told()})
         beside = Beside(later, bench.device, lambda more: _say(lines, {"broken": broken | more}))
         for line in beside.lines(orders, channel):
             begun[0] = 1
@@ -86,7 +90,7 @@ def main(arguments: list[str]) -> None:
             except DeviceLost as error:
                 _say(lines, {"lost": str(error)})
                 os._exit(EXIT_DEVICE_LOST)  # nothing of CUDA may be torn down in order any more
-            _say(lines, {"done": outcome, "waits": waits, **_told(bench)})
+            _say(lines, {"done": outcome, "waits": waits, **room.told()})
             _settle(bench.store)
 
 
@@ -173,11 +177,20 @@ def _settle(store: Store) -> None:
         pool().threads.submit(store.settle, owed)
 
 
-def _told(bench: Bench) -> dict[str, Any]:
-    if bench.device == "cpu":
-        return {"name": bench.device_name}
-    free, total = gpu_memory.memory()
-    return {"name": bench.device_name, "bytes_free": free, "bytes_total": total}
+class Room:
+    """The memory of this child's device, as its worker is told of it: no oftener than a worker can tell others."""
+
+    def __init__(self, device: Device) -> None:
+        self._device, self._due = device, -math.inf
+
+    def told(self) -> dict[str, int]:
+        """Bytes by name; nothing where the last ones are young. The driver takes as long over it as over a kernel."""
+        now = time.monotonic()
+        if self._device == "cpu" or now < self._due:
+            return {}
+        self._due = now + TOLD_EVERY_S
+        free, total = gpu_memory.memory()
+        return {"bytes_free": free, "bytes_total": total}
 
 
 def _say(lines: Any, message: dict[str, Any]) -> None:

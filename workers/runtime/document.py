@@ -20,7 +20,7 @@ from workers.runtime.outlast import outlast
 from workers.runtime.version import allot_version
 from workers.store import inline
 from workers.store.reference import names
-from workers.store.shorts import Short
+from workers.store.shorts import shorts_of
 from workers.store.store import Store
 
 PACKAGES = ("numpy", "numba", "scipy", "cupy-cuda13x")
@@ -62,7 +62,7 @@ def stored(solved: Solved, owner: str, store: Store, deadline: Deadline) -> tupl
         return {name: inline.pack(array) for name, array in arrays.items()}, []
     deadline.enter("store")
     with clock(solved.timings_ms, "store"):
-        shorts = {name: short for name, array in arrays.items() if (short := Short.of(array)) is not None}
+        shorts = shorts_of(arrays)
         if shorts:
             outlast(partial(store.put_shorts, list(shorts.values()), owner), deadline)
         for name, array in arrays.items():

@@ -164,15 +164,19 @@ def loaded(card: Solver, order: Order, bench: Bench, deadline: Deadline | None =
     options = _options(card.name, record["options"])
     references = inline.together(from_json(record["inputs"]), order.data)
     inputs = _load(references, record, bench, deadline or Deadline())
-    with deriving(from_json(record.get("derived") or "[]")):
-        return card.build(inputs, options), options
+    return card.build(inputs, options), options
+
+
+def told_before(record: Mapping[str, str]) -> deriving:
+    """A block in which what was worked out as the job came need not be worked out again."""
+    return deriving(from_json(record.get("derived") or "[]"))
 
 
 def _solved(order: Order, bench: Bench, deadline: Deadline) -> Solved:
     card = SOLVERS[order.record["solver"]]
     timings = until_begun(order.record, outlast(bench.records.now))
     try:
-        with clock(timings, "load"):
+        with clock(timings, "load"), told_before(order.record):
             problem, options = loaded(card, order, bench, deadline)
             needs = card.estimate(problem, options, bench.device)
         _expect(order, bench.records, deadline.elapsed_s + needs.first_seconds, needs.certify_seconds)

@@ -75,11 +75,14 @@ class Arena:
     Args:
         root: on a tmpfs; its name begins with MARK.
         most: bytes of all slabs.
+
+    Attributes:
+        blobs: its folder of slabs that have a blob's name.
     """
 
     def __init__(self, root: Path, most: int) -> None:
         self.root, self._most = private_folder(root), most
-        self.spare, self._taken, self._blobs = (private_folder(root / name) for name in ("spare", "taken", "blobs"))
+        self.spare, self._taken, self.blobs = (private_folder(root / name) for name in ("spare", "taken", "blobs"))
         self.seen = private_folder(root / "seen")
 
     def take(self, size: int, threads: Executor) -> Slab | None:
@@ -109,7 +112,7 @@ class Arena:
 
     def lay(self, file: str, written: Path) -> None:
         """Give a slab the file name of a blob whose bytes are in no other place."""
-        target = self._blobs / file
+        target = self.blobs / file
         with self._alone():
             if _mode(target) == KEPT:
                 target.rename(self.spare / uuid.uuid4().hex)
@@ -118,27 +121,27 @@ class Arena:
 
     def find(self, file: str) -> Path | None:
         """Where a blob's slab is. To be opened by `leased`: it may be taken at any time."""
-        path = self._blobs / file
+        path = self.blobs / file
         return path if path.exists() else None
 
     def is_laid(self, file: str) -> bool:
         """Whether a blob's bytes are here and, as far as is known, in no other place."""
-        return _mode(self._blobs / file) == LAID
+        return _mode(self.blobs / file) == LAID
 
     def settled(self, file: str) -> None:
         """A disk has the blob's bytes, too: its slab may be taken for others."""
         with contextlib.suppress(FileNotFoundError):
-            (self._blobs / file).chmod(KEPT)
+            (self.blobs / file).chmod(KEPT)
 
     def drop(self, file: str) -> None:
         """The blob is gone; who has mapped it keeps it until they let go."""
         with contextlib.suppress(FileNotFoundError):
-            (self._blobs / file).rename(self.spare / uuid.uuid4().hex)
+            (self.blobs / file).rename(self.spare / uuid.uuid4().hex)
 
     def laid(self, seconds: float = 0.0) -> Iterator[tuple[str, int]]:
         """File names and sizes of what was laid at least so long ago."""
         before = time.time() - seconds
-        for path in self._blobs.iterdir():
+        for path in self.blobs.iterdir():
             with contextlib.suppress(FileNotFoundError):
                 found = path.stat()
                 if found.st_mode & 0o777 == LAID and found.st_mtime <= before:
@@ -150,7 +153,7 @@ class Arena:
             self._reap()
             for path in [*self.spare.iterdir(), *self._kept()]:
                 _unlink(path)
-            for folder in (self.spare, self._taken, self._blobs):
+            for folder in (self.spare, self._taken, self.blobs):
                 folder.rmdir()  # what is not empty stays, and all around it
             shutil.rmtree(self.root)
 
@@ -177,7 +180,7 @@ class Arena:
 
     def _kept(self) -> list[Path]:
         """Slabs that may be taken though they have a name, the least recently laid first."""
-        kept = [(path, path.stat()) for path in self._blobs.iterdir()]
+        kept = [(path, path.stat()) for path in self.blobs.iterdir()]
         return [path for path, found in sorted(kept, key=lambda one: one[1].st_mtime) if found.st_mode & 0o777 == KEPT]
 
     def _again(self, size: int) -> "_Found | None":
@@ -212,7 +215,7 @@ class Arena:
         return _Found(taken, descriptor, now.st_size if now.st_blocks * BLOCK >= now.st_size else 0)
 
     def _make_room(self, size: int) -> bool:
-        folders = (self.spare, self._taken, self._blobs)
+        folders = (self.spare, self._taken, self.blobs)
         used = sum(path.stat().st_size for folder in folders for path in folder.iterdir())
         free = {path: path.stat().st_size for path in [*self.spare.iterdir(), *self._kept()]}
         if used - sum(free.values()) + size > self._most:

@@ -12,6 +12,7 @@ With an arena (arena.py), long blobs lie there first, and are copied here when t
 import contextlib
 import functools
 import hashlib
+import io
 import json
 import os
 import re
@@ -45,6 +46,7 @@ def boot() -> str:
         return f"process-{os.getpid()}"  # nobody else finds what is laid here
 
 
+@functools.lru_cache(1024)
 def name_of(digest: str, owner: str) -> str:
     """What an owner's bytes of that digest are kept as, here and in Redis.
 
@@ -69,6 +71,7 @@ def hexadecimal(digest: str) -> str:
     return digest.partition(":")[2]
 
 
+@functools.lru_cache(1024)
 def file_of(name: str) -> str:
     """The file name of a blob's name. Raises UnknownBlob."""
     found = NAME.fullmatch(name)
@@ -244,9 +247,11 @@ class Folder:
 
     def remarked(self, name: str) -> bytes:
         """What was written down; b"" where nothing was."""
-        for path in (*self._seen_in_memory(file_of(name)), self._seen(name)):
-            with contextlib.suppress(FileNotFoundError):
-                return path.read_bytes()
+        file = file_of(name)
+        on_disk = f"{self.root}/{file[:2]}/{file}{SEEN}"
+        for path in (on_disk,) if self.arena is None else (f"{self.arena.seen}/{file}", on_disk):
+            with contextlib.suppress(FileNotFoundError), io.FileIO(path) as remark:
+                return remark.readall()
         return b""
 
     def _seen_in_memory(self, file: str) -> list[Path]:

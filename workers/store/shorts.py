@@ -15,11 +15,15 @@ import numpy as np
 
 from kernels import Array
 from workers.jobs.job import InputRef, UnknownBlob
+from workers.store.blocks import pool
 from workers.store.digests import digest_of_short
 from workers.store.folder import Folder, file_of, name_of
 from workers.store.inline import kind_of
 from workers.store.layouts import NUMBERS, npy_head
 from workers.store.upload import WORTH_A_SLAB
+
+WORTH_A_THREAD = 1 << 17
+"""Bytes that take longer to hash than a thread to begin."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,15 @@ class Short:
         finally:
             os.close(descriptor)
         return path
+
+
+def shorts_of(arrays: Mapping[str, Array]) -> dict[str, Short]:
+    """The files of those arrays that are short, by name; long ones of them are hashed side by side."""
+    long = [name for name, array in arrays.items() if array.nbytes >= WORTH_A_THREAD]
+    beside = {name: pool().threads.submit(Short.of, arrays[name]) for name in long[1:]}
+    files = {name: Short.of(array) for name, array in arrays.items() if name not in beside}
+    files |= {name: file.result() for name, file in beside.items()}
+    return {name: file for name in arrays if (file := files[name]) is not None}
 
 
 def _write_rest(descriptor: int, whole: bytes) -> None:

@@ -36,6 +36,7 @@ from workers.store.opening import arena_for, root_of
 from workers.store.reference import CSR_PARTS, form_of, frozen, written
 from workers.store.shorts import Short, read_short
 from workers.store.sight import Sight
+from workers.store.swift import read_swift
 from workers.store.upload import UNKNOWN, BlobInfo, Expected, Writer
 
 BRIEF_BYTES = 1 << 20
@@ -129,8 +130,8 @@ class Store:
         return len(known)
 
     def _remark(self, name: str, writer: Writer) -> None:
-        if writer.sight is not None:
-            self.folder.remark(name, writer.sight.text())
+        if (sight := writer.sight) is not None:
+            self.folder.remark(name, sight.text())
 
     def _keep(self, sizes: Mapping[str, int], owner: str, seconds: float) -> None:
         quota, free = Quota() if self.quota_of is None else self.quota_of(owner), self.folder.free()
@@ -227,11 +228,11 @@ class Store:
     def _load(self, reference: InputRef, owner: str) -> Array | Csr:
         if "data" in reference:
             return unpack(reference)
-        digest = reference["blob"]
         if (short := read_short(self.folder, reference, owner)) is not None:
             return short
-        form = form_of(digest, reference)
-        value = self._read_where_it_lies(digest, owner, form)
+        digest = reference["blob"]
+        value: Array | Csr | dict[str, Array] | None = read_swift(self.folder, reference, owner, self.limits)
+        value = self._read_where_it_lies(digest, owner, form_of(digest, reference)) if value is None else value
         self.recall(digest, owner, value)
         if isinstance(value, dict):
             raise InvalidUpload(f"{digest}.member", several(value))
@@ -269,8 +270,7 @@ class Store:
     def delete(self, digest: str, owner: str) -> None:
         """The owner gives the blob up; its bytes stay while a job holds them. Raises UnknownBlob."""
         hexadecimal(digest)
-        names = (name_of(digest, owner), digest)
-        given_up = [name for name in names if self._redis.hdel(f"allot:blob:{name}", owner)]
+        given_up = [one for one in (name_of(digest, owner), digest) if self._redis.hdel(f"allot:blob:{one}", owner)]
         if not given_up:
             raise UnknownBlob(f"there is no blob {digest}")
         self._redis.zadd("allot:blobs", dict.fromkeys(given_up, self._redis.now()))

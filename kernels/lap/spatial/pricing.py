@@ -16,11 +16,12 @@ from kernels.lap.cpu.threads import in_threads
 from kernels.lap.spatial.planes import CITY, ROOT, SQUARED, planes_under
 from kernels.lap.spatial.tree import Tree
 from kernels.problems.arrays import Floats, Indices, Integers32
-from kernels.problems.metrics import THREADS
 
 BLOCK = 2048
 """Rows priced by a thread between two looks at the deadline."""
 DEEPEST = 64
+THREADS = numba.get_num_threads()
+"""All that compiled loops may take: rows are priced side by side, and a host of a GPU has dozens of cores."""
 
 
 class Offers(NamedTuple):

@@ -11,8 +11,9 @@ from scipy.spatial.distance import cdist
 from kernels import SOLVERS, Certificate, Deadline, Solution, Termination, solve_and_prove
 from kernels.deadline import Progress
 from kernels.lap.cpu.solver import solve_one
-from kernels.lap.spatial import levels, pricing, solver
-from kernels.lap.spatial.tree import LEAF, least_by_node, tree_of
+from kernels.lap.spatial import levels, planes, pricing, solver
+from kernels.lap.spatial.planes import planes_under
+from kernels.lap.spatial.tree import LEAF, tree_of
 from kernels.lap.spatial.which import FEWEST, suits
 from kernels.problems.arrays import Floats
 from kernels.problems.metrics import METRICS
@@ -20,11 +21,12 @@ from kernels.problems.points import METRICS as DISTANCES
 from kernels.problems.points import PointAssignment, Points
 
 LAP = SOLVERS["lap"]
+KINDS = ["uniform", "clustered", "tight", "line", "duplicates", "grid", "equal", "far", "same"]
 
 
-def clustered(rng: np.random.Generator, n: int, d: int) -> Floats:
+def clustered(rng: np.random.Generator, n: int, d: int, spread: float = 0.03) -> Floats:
     """A cluster may have many more rows than columns: some pairs are long."""
-    return rng.random((8, d))[rng.integers(0, 8, n)] + rng.normal(0, 0.03, (n, d))
+    return rng.random((8, d))[rng.integers(0, 8, n)] + rng.normal(0, spread, (n, d))
 
 
 def clouds(kind: str, n: int, d: int, seed: int = 0) -> tuple[Floats, Floats]:
@@ -39,6 +41,12 @@ def clouds(kind: str, n: int, d: int, seed: int = 0) -> tuple[Floats, Floats]:
         return np.ones((n, d)), np.ones((n, d))
     if kind == "far":
         return rng.random((n, d)), rng.random((n, d)) + 1e3
+    if kind == "tight":
+        return clustered(rng, n, d, 1e-5), clustered(rng, n, d, 1e-5)
+    if kind == "line":
+        return np.repeat(rng.random((n, 1)), d, 1), np.repeat(rng.random((n, 1)) ** 3, d, 1)
+    if kind == "duplicates":
+        return tuple(clustered(rng, n, d)[rng.integers(0, n // 10, n)] for _ in range(2))  # type: ignore[return-value]
     x = rng.random((n, d))
     return x, x[rng.permutation(n)]
 
@@ -59,7 +67,7 @@ def small_levels(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("metric", DISTANCES)
-@pytest.mark.parametrize("kind", ["uniform", "clustered", "grid", "equal", "far", "same"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("d", [1, 2, 8])
 def test_the_optimum_is_scipys(metric: str, kind: str, d: int) -> None:
     x, y = clouds(kind, 401, d, d)
@@ -174,8 +182,57 @@ def test_nodes_of_the_tree_hold_their_points(n: int) -> None:
             assert (tree.low[node] <= part).all()
             assert (part <= tree.high[node]).all()
             node //= 2
-    prices = np.random.default_rng(1).normal(size=n)
-    assert least_by_node(tree, prices)[1] == prices.min()
+
+
+@pytest.mark.parametrize("metric", DISTANCES)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("leaning", [0.0, 1.0, 30.0])
+def test_planes_lie_under_the_prices_of_their_nodes(
+    metric: str, kind: str, leaning: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planes, "PIECE", 128)
+    _, y = clouds(kind, 500, 3)
+    tree = tree_of(y / np.abs(y).max())
+    rng = np.random.default_rng(1)
+    prices = tree.points @ rng.normal(0, leaning, 3) + rng.normal(0, 0.1, 500)
+    laid = planes_under(prices, tree, METRICS.index(metric), 3)
+    leaves = len(tree.starts) - 1
+    for node in range(1, 2 * leaves):
+        level = node.bit_length() - 1
+        first, last = ((node + k - (1 << level)) * (leaves >> level) for k in (0, 1))
+        part = slice(tree.starts[first], tree.starts[last])
+        under = laid.least[node] + (tree.points[part] - laid.middles[node]) @ laid.slopes[node]
+        assert (under <= prices[part] + 1e-12).all()
+        assert (prices[part] - under).min() <= 1e-12
+        assert laid.flat[node] == prices[part].min()
+        if metric == "euclidean":
+            assert np.linalg.norm(laid.slopes[node]) <= 1 + 1e-15
+
+
+@pytest.mark.parametrize("metric", DISTANCES)
+def test_rows_of_leaning_prices_pass_by_most_boxes(metric: str) -> None:
+    """All prices lean by what it costs to come from far away, as those of an optimum between two places do."""
+    rng = np.random.default_rng(2)
+    x, y = rng.random((400, 2)) * 0.1, rng.random((400, 2)) * 0.1 + 0.8
+    base = cdist(y, [[0.05, 0.05]], metric)[:, 0]
+    tree = tree_of(y)
+    kind = METRICS.index(metric)
+    base = base[tree.order]
+    net = cdist(x, tree.points, metric) - base
+    offers = pricing.offers_of(tree, base, np.zeros(400), kind)
+    leaves = len(tree.starts) - 1
+    passed, flat = 0, 0
+    for i in range(400):
+        bounds = np.array([pricing.to_box(x, i, offers, node, kind) for node in range(leaves, 2 * leaves)])
+        least = np.minimum.reduceat(net[i], tree.starts[:-1])
+        assert (bounds <= least + 1e-12).all()
+        gaps = np.clip(np.maximum(tree.low - x[i], x[i] - tree.high), 0, None)[leaves:]
+        away = cdist(gaps, np.zeros((1, 2)), metric)[:, 0] + offers.flat[leaves:]
+        passed += int((bounds >= least.min()).sum())
+        flat += int((away >= least.min()).sum())
+    if metric != "cityblock":  # whose net costs are all equal here, so that no box can be passed by
+        assert passed > 400 * leaves / 2
+        assert passed > 1.5 * flat
 
 
 @pytest.mark.parametrize("metric", DISTANCES)

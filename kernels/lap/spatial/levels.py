@@ -21,7 +21,7 @@ from kernels.auction.cpu import square
 from kernels.auction.cpu.start import SolveState
 from kernels.deadline import Deadline
 from kernels.lap.spatial.pricing import Cheapest, Pricing, price_edges
-from kernels.lap.spatial.tree import tree_of
+from kernels.lap.spatial.tree import Tree, tree_of
 from kernels.problems import Csr
 from kernels.problems.arrays import Floats, Indices, Indices32, Integers
 from kernels.problems.sparse import Auction
@@ -122,12 +122,13 @@ class Match:
     def __post_init__(self) -> None:
         self.silent = Deadline(cancelled=lambda: self.deadline.expired() is not None)
 
-    def match(self, x: Floats, y: Floats, top: bool = True) -> Answer:
-        """Optimal for the points, or what there is once time is up."""
+    def match(self, x: Floats, y: Floats, rows: Tree | None = None) -> Answer:
+        """Optimal for the points, or what there is once time is up; `rows` is a tree of x, of a coarser level."""
         if len(x) <= DENSE:
             return self.dense(x, y, self.silent)
-        rows, columns = tree_of(x), tree_of(y)
-        level, pairs = self._begin(rows.points, Pricing(rows.points, columns, self.kind))
+        top = rows is None
+        rows, columns = rows or tree_of(x), tree_of(y)
+        level, pairs = self._begin(rows._replace(order=np.arange(len(x))), Pricing(rows.points, columns, self.kind))
         answer = self._rounds(level, Answer(pairs, np.empty(0), level.base), top)
         if not len(answer.u) and top:
             answer = answer._replace(u=self._closed(level, answer.v))
@@ -137,37 +138,36 @@ class Match:
         found.v[columns.order] = answer.v
         return found
 
-    def _begin(self, x: Floats, search: Pricing) -> tuple[CloudLevel, Indices]:
+    def _begin(self, rows: Tree, search: Pricing) -> tuple[CloudLevel, Indices]:
         """A level with lists at the prices of the next coarser one, and the pairs that those lists hold."""
-        tree, n = search.tree, len(x)
+        tree, n = search.tree, len(search.x)
         groups = n // GROUP
         self.counts["levels"] += 1
         coarse_x, coarse_y = (
-            cloud[: GROUP * groups].reshape(groups, GROUP, -1).mean(axis=1) for cloud in (x, tree.points)
+            cloud[: GROUP * groups].reshape(groups, GROUP, -1).mean(axis=1) for cloud in (search.x, tree.points)
         )
-        coarse = self.match(coarse_x, coarse_y, top=False)
+        coarse_tree = tree_of(coarse_x)
+        coarse = self.match(coarse_x, coarse_y, coarse_tree)
         pairs = np.arange(n)
         pairs[: GROUP * groups] = (GROUP * coarse.columns[:, None] + np.arange(GROUP)).reshape(-1)
         level = CloudLevel(search, np.zeros(n), np.arange(n) * n + pairs)
-        coarse_tree = tree_of(coarse_x)
         prices = self._all(Pricing(tree.points, coarse_tree, self.kind), coarse.u[coarse_tree.order], 1)
         if prices is not None:
             level.base = np.ascontiguousarray(prices.values[:, 0])
-            self._list_columns(level)
+            self._list_columns(level, rows)
         return level, pairs
 
-    def _list_columns(self, level: CloudLevel) -> None:
+    def _list_columns(self, level: CloudLevel, rows: Tree) -> None:
         search, n = level.search, level.n
         listed = self._all(search, level.base, COLUMNS)
         if listed is None:
             return
-        rows = tree_of(search.x)
         of_columns = Pricing(search.tree.points, rows, self.kind)
-        chosen = self._all(of_columns, listed.values[rows.order, 0], OF_COLUMN)
+        chosen = self._all(of_columns, np.ascontiguousarray(listed.values[:, 0]), OF_COLUMN)
         if chosen is None:
             return
         mine = np.arange(n)[:, None] * n + listed.columns
-        theirs = rows.order[chosen.columns] * n + np.arange(n)[:, None]
+        theirs = chosen.columns.astype(np.int64) * n + np.arange(n)[:, None]
         level.keys = _distinct(level.keys, mine.reshape(-1), theirs.reshape(-1))
 
     def _all(self, search: Pricing, base: Floats, most: int) -> Cheapest | None:
@@ -206,10 +206,12 @@ class Match:
         """List what was found and settle again; False where nothing is missing."""
         some = np.arange(MORE) < found.counts[:, None]
         missing = (rows[:, None] * level.n + found.columns)[some]
-        keys = _distinct(level.keys, missing)
-        if len(keys) == len(level.keys):
+        missing = _distinct(missing)
+        at = np.searchsorted(level.keys, missing)
+        new = level.keys[np.minimum(at, len(level.keys) - 1)] != missing
+        if not new.any():
             return False
-        level.keys = keys
+        level.keys = np.insert(level.keys, at[new], missing[new])
         if np.count_nonzero(found.counts) > ANEW * level.n:
             level.rebase()
             level.settle_anew(self.silent)
@@ -228,4 +230,4 @@ class Match:
 def _distinct(*keys: Integers) -> Integers:
     """All of them once, ascending. Parts that ascend already are merged."""
     every = np.sort(np.concatenate(keys), kind="stable")
-    return np.asarray(every[np.append(True, every[1:] != every[:-1])])
+    return np.asarray(every[np.append(True, every[1:] != every[:-1])[: len(every)]])

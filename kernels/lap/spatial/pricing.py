@@ -1,7 +1,7 @@
 """Pricing: the columns of least reduced cost of a row, found in a tree without looking at most of them.
 
 The reduced cost of a pair is (c_ij - base_j) + rise_j, in this order of operations. A node of the tree offers no less
-than the distance to its box plus the least price in it. Rounding of that bound may hide a column whose reduced cost is
+than what `to_box` says. Rounding of that bound may hide a column whose reduced cost is
 within rounding of what was asked for, and no other.
 """
 
@@ -13,18 +13,19 @@ import numpy as np
 
 from kernels.deadline import Deadline
 from kernels.lap.cpu.threads import in_threads
-from kernels.lap.spatial.tree import Tree, least_by_node
+from kernels.lap.spatial.planes import CITY, ROOT, SQUARED, planes_under
+from kernels.lap.spatial.tree import Tree
 from kernels.problems.arrays import Floats, Indices, Integers32
-from kernels.problems.metrics import METRICS, THREADS
 
 BLOCK = 2048
 """Rows priced by a thread between two looks at the deadline."""
 DEEPEST = 64
-SQUARED, ROOT, CITY = (METRICS.index(name) for name in ("sqeuclidean", "euclidean", "cityblock"))
+THREADS = numba.get_num_threads()
+"""All that compiled loops may take: rows are priced side by side, and a host of a GPU has dozens of cores."""
 
 
 class Offers(NamedTuple):
-    """Columns by place in their tree: prices (n,) in two parts, and the least price of each node."""
+    """Columns by place in their tree: prices (n,) in two parts, and the planes under the prices of each node."""
 
     points: Floats
     starts: Indices
@@ -32,7 +33,10 @@ class Offers(NamedTuple):
     high: Floats
     base: Floats
     rise: Floats
+    slopes: Floats
+    middles: Floats
     least: Floats
+    flat: Floats
 
 
 class Cheapest(NamedTuple):
@@ -43,9 +47,10 @@ class Cheapest(NamedTuple):
     counts: Integers32
 
 
-def offers_of(tree: Tree, base: Floats, rise: Floats) -> Offers:
+def offers_of(tree: Tree, base: Floats, rise: Floats, kind: int) -> Offers:
     """The columns of a tree at prices base - rise, by place."""
-    return Offers(tree.points, tree.starts, tree.low, tree.high, base, rise, least_by_node(tree, rise - base))
+    planes = planes_under(rise - base, tree, kind, THREADS)
+    return Offers(tree.points, tree.starts, tree.low, tree.high, base, rise, *planes)
 
 
 @numba.njit(inline="always")
@@ -58,14 +63,26 @@ def _distance(x: Floats, i: int, y: Floats, j: int, kind: int) -> float:
 
 
 @numba.njit(inline="always")
-def _to_box(x: Floats, i: int, offers: Offers, node: int, kind: int) -> float:
-    """What a node offers row i at least."""
-    total = 0.0
-    for k in range(x.shape[1]):
-        step = max(0.0, max(offers.low[node, k] - x[i, k], x[i, k] - offers.high[node, k]))
-        total += step if kind == CITY else step * step
+def to_box(x: Floats, i: int, offers: Offers, node: int, kind: int) -> float:
+    """What a node offers row i at least (`planes.py`).
+
+    No array is read inside a branch: numba would count references to it there, which took three times as long.
+    """
     least: float = offers.least[node]
-    return (math.sqrt(total) if kind == ROOT else total) + least
+    flat: float = offers.flat[node]
+    half = 0.5 if kind == SQUARED else 0.0
+    total, leaning, steep = 0.0, 0.0, 0.0
+    for k in range(x.shape[1]):
+        here, slope, middle = x[i, k], offers.slopes[node, k], offers.middles[node, k]
+        place = min(max(here - half * slope, offers.low[node, k]), offers.high[node, k])
+        step = here - place
+        total += abs(step) if kind == CITY else step * step
+        leaning += slope * ((here if kind == ROOT else place) - middle)
+        steep += slope * slope
+    if kind == ROOT:
+        length = math.sqrt(total)
+        return max(length + flat, leaning + max(0.0, 1.0 - math.sqrt(steep)) * length + least)
+    return total + leaning + least
 
 
 @numba.njit(cache=True, nogil=True)
@@ -84,7 +101,7 @@ def price_rows(x: Floats, rows: Indices, limits: Floats, offers: Offers, kind: i
             node, bound = waiting[depth], bounds[depth]
             while bound < limit and node < leaves:
                 near, far = 2 * node, 2 * node + 1
-                bound, other = _to_box(x, i, offers, near, kind), _to_box(x, i, offers, far, kind)
+                bound, other = to_box(x, i, offers, near, kind), to_box(x, i, offers, far, kind)
                 if other < bound:
                     near, far, bound, other = far, near, other, bound
                 if other < limit:
@@ -132,7 +149,7 @@ class Pricing(NamedTuple):
 
         Blocks of rows are shared by threads, and no block depends on another: the result is the same with any number.
         """
-        k, offers = len(rows), offers_of(self.tree, base, rise)
+        k, offers = len(rows), offers_of(self.tree, base, rise, self.kind)
         found = Cheapest(np.zeros((k, most), np.int32), np.full((k, most), np.inf), np.zeros(k, np.int32))
         late: list[int] = []
 

@@ -1,4 +1,4 @@
-"""A balanced k-d tree over points: boxes of nodes, and the least price in each, which bound what a node can offer."""
+"""A balanced k-d tree over points, and the boxes of its nodes."""
 
 from typing import NamedTuple
 
@@ -51,15 +51,3 @@ def tree_of(points: Floats) -> Tree:
 def _starts(n: int, parts: int) -> Indices:
     """Where parts of nearly the same size begin, and n."""
     return np.arange(parts + 1, dtype=np.int64) * n // parts
-
-
-def least_by_node(tree: Tree, prices: Floats) -> Floats:
-    """The least of the prices, which are by place, in each node."""
-    leaves = len(tree.starts) - 1
-    least = np.zeros(2 * leaves)
-    least[leaves:] = np.minimum.reduceat(prices, tree.starts[:-1])
-    first = leaves // 2
-    while first:
-        least[first : 2 * first] = np.minimum(least[2 * first : 4 * first : 2], least[2 * first + 1 : 4 * first : 2])
-        first //= 2
-    return least

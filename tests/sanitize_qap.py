@@ -97,7 +97,6 @@ def evolve(problem: QuadraticAssignment, policy: object, members: int, generatio
 def tree() -> None:
     """Some seconds of branch and bound of every integer form, and the bound by assignment problems."""
     from kernels.qap.bounds import gpu_bounds, rlt1
-    from kernels.qap.bounds.relaxed.ascent import Ascent
     from kernels.qap.exact import gpu_branch
 
     for problem in forms():
@@ -109,13 +108,10 @@ def tree() -> None:
         ascent.step()
         linear = np.zeros_like(problem.flow) if problem.linear is None else problem.linear
         incumbent = np.array([problem.objective(np.arange(problem.n))])
-        floor = Ascent(problem)
-        floor.step()
-        for relaxed in (None, floor.measure()):
-            grown = gpu_branch.DeviceTree(problem, linear, ascent, incumbent, 1, relaxed=relaxed)
-            grown.batch, grown.sweeps = 24, 3
-            stop = np.zeros(1, np.uint8)
-            threading.Timer(4.0, stop.fill, (1,)).start()
-            grown.run(stop)
-            assert grown.nodes > 0
-            print(f"qap:tree n = {problem.n}, {grown.nodes} nodes", flush=True)
+        grown = gpu_branch.DeviceTree(problem, linear, ascent, incumbent, 1)
+        grown.batch, grown.sweeps = 24, 3
+        stop = np.zeros(1, np.uint8)
+        threading.Timer(6.0, stop.fill, (1,)).start()
+        grown.run(stop)
+        assert grown.nodes > 0
+        print(f"qap:tree n = {problem.n}, {grown.nodes} nodes", flush=True)

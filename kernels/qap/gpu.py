@@ -3,7 +3,6 @@
 import os
 import time
 from dataclasses import replace
-from functools import partial
 from math import floor
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from kernels.qap.bounds import gpu_bounds
 from kernels.qap.bounds.lower import Bound
 from kernels.qap.bounds.relaxed import gpu_floor
 from kernels.qap.exact import gpu_branch
-from kernels.qap.exact.proof import Planter, Proof, provable
+from kernels.qap.exact.proof import Proof, provable
 from kernels.qap.form import penalised
 from kernels.qap.memetic import gpu_memetic
 from kernels.qap.multistart import gpu_multistart, gpu_wide
@@ -170,13 +169,6 @@ def _memetic(
     return outcome.Searched(found.permutation, found.termination, found.moves, facts, found.members)
 
 
-def _planter(problem: QuadraticAssignment, proofs: list[Bound]) -> Planter:
-    """The tree on the device, grown on the semidefinite bound as well where there is one."""
-    relaxed = [bound for bound in proofs if bound.name == "sdp"] if problem.forbidden is None else []
-    best = max(relaxed, key=lambda bound: bound.raw, default=None)
-    return partial(gpu_branch.DeviceTree, relaxed=best)
-
-
 def _prove(
     problem: QuadraticAssignment,
     options: "QapOptions",
@@ -190,7 +182,7 @@ def _prove(
     A tree on the device needs the device: where it will end soon the population, which has found what there is, nearly
     always, keeps a small share of the time, else half of it.
     """
-    small, plant = problem.n <= EASY_N, _planter(problem, proofs) if gpu_branch.fits(problem) else None
+    small, plant = problem.n <= EASY_N, gpu_branch.DeviceTree if gpu_branch.fits(problem) else None
     proof = Proof(problem, int(problem.objective(best)), len(os.sched_getaffinity(0)), plant)
     bound, known = outcome.best_bound(proofs), problem.objective(best)
     watched = outcome.Watched(deadline, bound, proof, PROOF_WITHOUT_LIMIT_S, facts["rounds"], known)

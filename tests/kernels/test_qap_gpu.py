@@ -10,8 +10,6 @@ from kernels.problems import QuadraticAssignment
 from kernels.qap import QapOptions
 from kernels.qap.bounds import lower as bounds
 from kernels.qap.bounds import rlt1
-from kernels.qap.bounds.lower import Bound
-from kernels.qap.bounds.relaxed.ascent import Ascent
 from kernels.qap.form import penalised, search_form
 from tests.conftest import gpu_is_here
 from tests.instances import quadratic as instances
@@ -228,9 +226,7 @@ def test_gilmore_and_lawler_agree_on_both_devices(label: str) -> None:
     assert CARD.certify(problem, solution).holds
 
 
-def tree_of(
-    problem: QuadraticAssignment, incumbent: int, batch: int = 64, relaxed: Bound | None = None
-) -> tuple[bool, tuple[int, Array] | None]:
+def tree_of(problem: QuadraticAssignment, incumbent: int, batch: int = 64) -> tuple[bool, tuple[int, Array] | None]:
     """The device's tree below a root of a few sweeps."""
     from kernels.qap.exact import gpu_branch
 
@@ -240,7 +236,7 @@ def tree_of(
     linear = penalised(problem).linear
     linear = np.zeros_like(problem.flow) if linear is None else linear
     limit = np.array([incumbent], np.int64)
-    tree = gpu_branch.DeviceTree(problem, linear, ascent, limit, max(1, problem.granularity), relaxed=relaxed)
+    tree = gpu_branch.DeviceTree(problem, linear, ascent, limit, max(1, problem.granularity))
     tree.batch = batch
     return tree.run(np.zeros(1, np.uint8)), tree.best
 
@@ -261,15 +257,6 @@ def test_the_tree_finds_the_optimum_and_nothing_below_it(label: str, above: int)
     assert found is not None
     assert found[0] == best == problem.objective(found[1])
     assert tree_of(problem, best) == (True, None)
-    if problem.forbidden is None:
-        floor = Ascent(problem)
-        for _ in range(20):
-            floor.step()
-        done, found = tree_of(problem, best + above, relaxed=floor.measure())
-        assert done
-        assert found is not None
-        assert found[0] == best
-        assert tree_of(problem, best, relaxed=floor.best) == (True, None)
 
 
 @pytest.mark.parametrize("seed", range(3))

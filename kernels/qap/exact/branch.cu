@@ -9,7 +9,6 @@
 //                    give       what the duals leave, and the half not taken, is the price again
 //                assign     the leaders: the least assignment is what the bound gains
 //            choose     the row or column of leaders with the least work below it
-//   join:    of two forms of the problem, each with an arena of its own: one knowledge, one line
 //
 // The bound is the dual ascent of Hahn and Grant (1998) on the level-1 reformulation. A pair here is a facility at a
 // location. Two pairs cost something together, and either of them may be asked to pay it: one price stands for both. That
@@ -225,7 +224,7 @@ __device__ void choose(const Shared &shared, int m, float sharp, int *found) {
 }
 
 // Grid: children. Block: 32 m, a warp per location. Shared: Shared and (m - 1) m (m | 1) int32, dynamic.
-// Reads: tasks, slots of the level above, what was found before. Writes: one slot of this level and one line of `found` per child.
+// Reads: tasks, slots of the level above. Writes: one slot of this level and one line of `found` per child.
 // Requires: 3 <= m <= 31, 0 <= room < 2^25; no two tasks write one slot.
 // Work: m^2 assignments of size m - 1 a sweep; 4 m^3 (m - 1) bytes moved each way.
 extern "C" __global__ void __launch_bounds__(1024, 2) ascend(const __grid_constant__ AscendArgs args) {
@@ -236,10 +235,6 @@ extern "C" __global__ void __launch_bounds__(1024, 2) ascend(const __grid_consta
     const Task task = args.tasks[blockIdx.x];
     int *slot = args.arena + task.slot * slot_size(m), *prices = slot + m * m;
     int *out = args.found + (long long)blockIdx.x * FOUND;
-    if (args.before != nullptr && args.before[(long long)blockIdx.x * FOUND] < 0) {
-        if (threadIdx.x == 0) out[0] = -1;
-        return;
-    }
     const int *parent = args.parents + task.parent * slot_size(m + 1);
     if (threadIdx.x == 0) shared.room = task.room - parent[task.i * (m + 1) + task.j];
     __syncthreads();  // room -> settle
@@ -255,43 +250,6 @@ extern "C" __global__ void __launch_bounds__(1024, 2) ascend(const __grid_consta
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     if (lane < m) slot[warp * m + lane] = shared.leaders[warp * 33 + lane];
     if (warp == 0) choose(shared, m, args.sharp, out);
-}
-
-// What two forms of a problem know of a child: a pair that one excludes is excluded in both, and the line is chosen by
-// the product of what both expect below it.
-// Grid: children. Block: 256. Shared: 64 floats. Reads: tasks, leaders of a slot of either form, rooms. Writes: these
-// leaders, lines and their leaders. Requires: 3 <= m <= 31. Work: 6 m^2.
-extern "C" __global__ void __launch_bounds__(256) join(const __grid_constant__ JoinArgs args) {
-    __shared__ float work[64];
-    const int m = args.m, slot = args.tasks[blockIdx.x].slot, at = threadIdx.x;
-    int *one = args.arena + slot * slot_size(m), *two = args.other + slot * slot_size(m);
-    int *out = args.found + (long long)blockIdx.x * FOUND, *also = args.also + (long long)blockIdx.x * FOUND;
-    const int room = out[0], left = also[0];
-    if (room < 0 || left < 0) return;
-    for (int k = at; k < m * m; k += blockDim.x) {
-        if (one[k] > room) two[k] = max(two[k], left + 1);
-        else if (two[k] > left) one[k] = room + 1;
-    }
-    __syncthreads();  // leaders -> work
-    if (at < 64) work[at] = 3e38f;
-    if (at < 2 * m) {
-        float sum = 0;
-        for (int k = 0; k < m; ++k) {
-            const int pair = at < m ? at * m + k : k * m + at - m;
-            if (one[pair] > room) continue;
-            const float share = (float)(room - one[pair]) / (room + 1.0f) + (float)(left - two[pair]) / (left + 1.0f);
-            sum += exp2f(args.sharp * share);
-        }
-        work[at] = sum;
-    }
-    __syncthreads();  // work -> line
-    int line = 0;
-    for (int k = 1; k < 2 * m; ++k) line = work[k] < work[line] ? k : line;
-    if (at >= m) return;
-    const int pair = line < m ? line * m + at : at * m + line - m;
-    if (at == 0) out[1] = also[1] = line;
-    out[2 + at] = one[pair];
-    also[2 + at] = two[pair];
 }
 
 // Grid: 1. Block: 1. Shared: none. Reads: nothing. Writes: out[0] = bytes of Shared. Requires: nothing. Work: none.

@@ -1,7 +1,4 @@
-"""The branch and bound of branch.cu from the host: levels of nodes on the device, deepest first.
-
-A node is kept in each form that the problem is given in (priced.py), one or two, and is done where one form says so.
-"""
+"""The branch and bound of branch.cu from the host: levels of nodes on the device, deepest first."""
 
 import functools
 from collections import deque
@@ -15,10 +12,9 @@ import numpy as np
 from kernels import cuda
 from kernels.problems import QuadraticAssignment
 from kernels.problems.arrays import Bytes, Indices, Integers, Integers32, Mask, Records
-from kernels.qap.bounds.lower import Bound
 from kernels.qap.bounds.rlt1 import DualAscent
-from kernels.qap.exact import branch, priced, symmetry
-from kernels.qap.exact.layout import ASCEND_ARGS, FOUND, JOIN_ARGS, TASK, WIDEST
+from kernels.qap.exact import branch, symmetry
+from kernels.qap.exact.layout import ASCEND_ARGS, FOUND, TASK, WIDEST
 
 SOURCE = "qap/exact/branch.cu"
 LARGEST_N = 32
@@ -30,10 +26,8 @@ BATCH = 8192
 SHARE_OF_MEMORY = 0.4
 SWEEPS, PATIENCE, SHARP = 30, 7, 1.0
 
-FORMS = 2
-"""Of the problem, at most."""
 NODE = np.dtype(
-    [("slot", np.int32), ("line", np.int32), ("bound", np.int64, FORMS), ("leaders", np.int32, (FORMS, WIDEST))]
+    [("slot", np.int32), ("line", np.int32), ("bound", np.int64), ("leaders", np.int32, WIDEST)]
     + [(name, np.int8, WIDEST) for name in ("facilities", "locations", "fixed")]
 )
 """`facilities`, `locations`: what is left, by local index; `fixed`: location by facility, -1 where left."""
@@ -41,7 +35,7 @@ NODE = np.dtype(
 
 def warm_up() -> None:
     """Compile the tree's kernels, which are the same for every problem."""
-    for name in ("ascend", "join", "layout"):
+    for name in ("ascend", "layout"):
         cuda.kernel(SOURCE, name, cooperative=False)
 
 
@@ -51,7 +45,6 @@ class Level:
 
     size: int
     capacity: int
-    forms: int = 1
     free: list[int] = field(default_factory=list)
     waiting: Records = field(default_factory=lambda: np.empty(0, NODE))
 
@@ -64,9 +57,9 @@ class Level:
         return len(self.waiting) * self.size
 
     @functools.cached_property
-    def arenas(self) -> list[Any]:
-        """The slots by form; taken from the device when the tree first comes this deep."""
-        return [cupy.empty(self.capacity * slot_size(self.size), cupy.int32) for _ in range(self.forms)]
+    def arena(self) -> Any:
+        """The slots; taken from the device when the tree first comes this deep."""
+        return cupy.empty(self.capacity * slot_size(self.size), cupy.int32)
 
 
 @dataclass
@@ -76,7 +69,7 @@ class Flight:
     level: Level
     parents: list[int]
     children: Records
-    limits: Integers
+    limit: int
     answer: Integers32
     landed: Any
     alive: tuple[Any, ...]
@@ -102,19 +95,20 @@ class DeviceTree:
 
     def __init__(
         self, problem: QuadraticAssignment, linear: Integers, ascent: DualAscent, incumbent: Integers, step: int,
-        stop: Bytes | None = None, relaxed: Bound | None = None,
+        stop: Bytes | None = None,
     ) -> None:  # fmt: skip
         self.problem, self.linear, self.incumbent, self.step = problem, linear, incumbent, step
         self.best: tuple[int, Indices] | None = None
         self.nodes = 0
         self.sweeps, self.patience, self.sharp, self.batch = SWEEPS, PATIENCE, SHARP, BATCH
-        self._forms = [] if relaxed is None else [priced.of_semidefinite(relaxed)]  # first: it closes most
-        self._forms.append(priced.of_ascent(ascent))
-        self._divisors = [_divisor(int(incumbent[0]) * form.scale - form.total) for form in self._forms]
+        gap = int(incumbent[0]) * ascent.scale - ascent.total
+        self.divisor = 1
+        while gap // self.divisor + 1 >= ROOM:
+            self.divisor *= 2
         self._alike = symmetry.automorphisms(problem, stop)
         self._classes: dict[tuple[str, tuple[int, ...]], list[int]] = {}
+        self._ascent = ascent
         self._kernel = cuda.kernel(SOURCE, "ascend", cooperative=False)
-        self._join = cuda.kernel(SOURCE, "join", cooperative=False)
         out = cupy.zeros(1, cupy.int32)
         cuda.kernel(SOURCE, "layout", cooperative=False)((1,), (1,), (out,))
         self._shared = int(out[0])
@@ -126,14 +120,13 @@ class DeviceTree:
         return self._shared + 4 * (m - 1) * m * (m | 1)
 
     @property
-    def limits(self) -> Integers:
-        """By form, the greatest bound that may still hide something better than the incumbent, in the prices' units."""
-        most = int(self.incumbent[0]) - self.step
-        return np.array([most * form.scale // by for form, by in zip(self._forms, self._divisors, strict=True)])
+    def limit(self) -> int:
+        """The greatest bound that may still hide something better than the incumbent, in the prices' units."""
+        return ((int(self.incumbent[0]) - self.step) * self._ascent.scale) // self.divisor
 
     def run(self, stop: Bytes) -> bool:
         """Grow the tree to its end; False when `stop` (1,) cut it short."""
-        if (self._totals() > self.limits).any():
+        if self._ascent.total // self.divisor > self.limit:
             return True
         with cupy.cuda.Stream(non_blocking=True) as stream:  # beside the population's launches, not behind them
             self._plant()
@@ -148,25 +141,22 @@ class DeviceTree:
             stream.synchronize()  # what still runs writes into memory that is about to be given back
         return False
 
-    def _totals(self) -> Integers:
-        return np.array([form.total // by for form, by in zip(self._forms, self._divisors, strict=True)])
-
     def _plant(self) -> None:
-        """The root, from the host, and empty levels below it."""
-        n, forms = self.problem.n, len(self._forms)
-        slots = 4 * forms * sum(map(slot_size, range(LEAF, n)))
-        capacity = int(min(2 * self.batch, SHARE_OF_MEMORY * cupy.cuda.runtime.memGetInfo()[0] / slots))
+        """The root, from the ascent on the host, and empty levels below it."""
+        n, ascent = self.problem.n, self._ascent
+        budget = SHARE_OF_MEMORY * cupy.cuda.runtime.memGetInfo()[0] / (4 * sum(map(slot_size, range(LEAF, n))))
+        capacity = int(min(2 * self.batch, budget))
         self.batch = min(self.batch, capacity // 2)
-        self._levels = {m: Level(m, capacity, forms) for m in range(LEAF, n)}
-        root, node = Level(n, 1, forms), np.zeros(1, NODE)
-        rooms, above = self.limits - self._totals(), []
-        for form, by, room, arena in zip(self._forms, self._divisors, rooms, root.arenas, strict=True):
-            leaders, prices = (np.minimum(x // by, room + 1) for x in (form.leaders, form.prices))
-            arena[:] = cupy.asarray(np.concatenate((leaders.ravel(), prices.ravel())).astype(np.int32))
-            above.append(leaders)
-        line = _joint_line(above, rooms, self.sharp)
-        node["line"], node["bound"][0, :forms] = line, self._totals()
-        node["leaders"][0, :forms, :n] = [x[line] if line < n else x[:, line - n] for x in above]
+        self._levels = {m: Level(m, capacity) for m in range(LEAF, n)}
+        root = Level(n, 1)
+        room = self.limit - ascent.total // self.divisor
+        above = branch.root(ascent)
+        leaders, prices = (np.minimum(x // self.divisor, room + 1) for x in (above.leaders, above.prices))
+        root.arena[:] = cupy.asarray(np.concatenate((leaders.ravel(), prices.ravel())).astype(np.int32))
+        node = np.zeros(1, NODE)
+        node["bound"], node["line"] = ascent.total // self.divisor, branch.choose_line(leaders, room)
+        line = int(node["line"][0])
+        node["leaders"][0, :n] = leaders[line] if line < n else leaders[:, line - n]
         node["facilities"][0, :n] = node["locations"][0, :n] = np.arange(n)
         node["fixed"] = -1
         root.waiting = node
@@ -193,28 +183,26 @@ class DeviceTree:
     def _launch(self, level: Level) -> None:
         """Make children of as many nodes as the level below has slots for."""
         m, below = level.size, self._levels[level.size - 1]
-        limits = self.limits
+        limit = self.limit
         most = min(self.batch, len(below.free))
         if most < m:
             raise MemoryError(f"{self.batch} nodes a launch are too few")
         count = len(level.waiting)
         taken = level.waiting[max(0, count - most) :]
-        open_ = self._open(taken, m, limits)
+        open_ = self._open(taken, m, limit)
         used = np.cumsum(open_.sum(axis=1)[::-1])  # from the end of the stack
         keep = max(1, int(np.searchsorted(used, most, side="right")))
         taken, open_ = taken[-keep:], open_[-keep:]
         level.waiting = level.waiting[: count - keep]
-        children, tasks = self._children(taken, open_, m, below)
+        children, tasks = self._children(taken, open_, m, limit, below)
         if len(tasks):
-            self._flying.append(self._ascend(level, taken["slot"].tolist(), children, tasks, limits))
+            self._flying.append(self._ascend(level, taken["slot"].tolist(), children, tasks, limit))
         else:
             level.free.extend(taken["slot"].tolist())
 
-    def _open(self, nodes: Records, m: int, limits: Integers) -> Mask:
+    def _open(self, nodes: Records, m: int, limit: int) -> Mask:
         """(nodes, m) bool: places of each node's line that may hold something better, one of each class of equals."""
-        forms = limits.size
-        rooms = limits - nodes["bound"][:, :forms]
-        open_: Mask = (nodes["leaders"][:, :forms, :m] <= rooms[:, :, None]).all(axis=1)
+        open_: Mask = nodes["leaders"][:, :m] <= (limit - nodes["bound"])[:, None]
         for at in np.flatnonzero((nodes["fixed"] >= 0).sum(axis=1) <= 3) if self._symmetric else ():
             node, line = nodes[at], int(nodes["line"][at])
             open_[at] &= self._first_of_equals(node, "locations" if line < m else "facilities", m)
@@ -235,8 +223,7 @@ class DeviceTree:
     def _symmetric(self) -> bool:
         return any(len(group) > 1 for group in self._alike)
 
-    def _children(self, parents: Records, open_: Mask, m: int, below: Level) -> tuple[Records, Records]:
-        """Children, their bounds those of the parents, and tasks, which lack the room."""
+    def _children(self, parents: Records, open_: Mask, m: int, limit: int, below: Level) -> tuple[Records, Records]:
         at, place = np.nonzero(open_)
         children, tasks = np.empty(at.size, NODE), np.empty(at.size, TASK.dtype)
         line = parents["line"][at]
@@ -245,7 +232,7 @@ class DeviceTree:
         tasks["parent"] = parents["slot"][at]
         tasks["slot"] = [below.free.pop() for _ in range(at.size)]
         children["slot"] = tasks["slot"]
-        children["bound"] = parents["bound"][at]
+        tasks["room"] = limit - parents["bound"][at]
         index = np.arange(WIDEST)
         each = np.arange(at.size)
         children["fixed"] = parents["fixed"][at]
@@ -257,38 +244,31 @@ class DeviceTree:
         self.nodes += at.size
         return children, tasks
 
-    def _ascend(self, level: Level, parents: list[int], children: Records, tasks: Records, limits: Integers) -> Flight:
-        """Queue the launches and the way back of what they find."""
-        below, count, forms = self._levels[level.size - 1], len(tasks), limits.size
-        found = cupy.empty((forms, count, FOUND), cupy.int32)
+    def _ascend(self, level: Level, parents: list[int], children: Records, tasks: Records, limit: int) -> Flight:
+        """Queue the launch and the way back of what it finds."""
+        below, count = self._levels[level.size - 1], len(tasks)
+        found = cupy.empty((count, FOUND), cupy.int32)
+        device_tasks = cupy.asarray(tasks.view(np.int32))
+        buffers = {"parents": level.arena, "arena": below.arena, "tasks": device_tasks, "found": found}
         rule = {"sweeps": self.sweeps, "patience": self.patience, "sharp": self.sharp}
-        given = []
-        for k in range(forms):
-            tasks["room"] = limits[k] - children["bound"][:, k]
-            given.append(cupy.asarray(tasks.view(np.int32)))
-            buffers = {"parents": level.arenas[k], "arena": below.arenas[k], "tasks": given[k], "found": found[k]}
-            arguments = ASCEND_ARGS.packed(**buffers, before=found[0] if k else None, **rule, m=below.size)
-            self._kernel((count,), (32 * below.size,), arguments, shared_mem=self._bytes(below.size))
-        if forms > 1:
-            buffers = {"arena": below.arenas[0], "other": below.arenas[1], "found": found[0], "also": found[1]}
-            self._join((count,), (256,), JOIN_ARGS.packed(**buffers, tasks=given[0], m=below.size, sharp=self.sharp))
+        arguments = ASCEND_ARGS.packed(**buffers, **rule, m=below.size)
+        self._kernel((count,), (32 * below.size,), arguments, shared_mem=self._bytes(below.size))
         answer: Integers32 = cupyx.empty_pinned(found.shape, np.int32)
         found.get(out=answer, blocking=False)
         landed = cupy.cuda.Event(disable_timing=True)
         landed.record()
-        return Flight(level, parents, children, limits, answer, landed, (found, given))
+        return Flight(level, parents, children, limit, answer, landed, (found, device_tasks))
 
     def _collect(self, flight: Flight) -> None:
         """Wait for a launch; keep the children that may hold something better."""
         flight.landed.synchronize()
         below, answer, children = self._levels[flight.level.size - 1], flight.answer, flight.children
         flight.level.free.extend(flight.parents)
-        alive, forms = (answer[:, :, 0] >= 0).all(axis=0), len(answer)
+        alive = answer[:, 0] >= 0
         below.free.extend(children["slot"][~alive].tolist())
-        children, answer = children[alive], answer[:, alive]
-        children["bound"][:, :forms] = flight.limits - answer[:, :, 0].T
-        children["line"] = answer[-1, :, 1]
-        children["leaders"][:, :forms] = answer[:, :, 2:].transpose(1, 0, 2)
+        children, answer = children[alive], answer[alive]
+        children["bound"], children["line"] = flight.limit - answer[:, 0], answer[:, 1]
+        children["leaders"] = answer[:, 2:]
         if below.size == LEAF:
             for child in children:
                 self._finish(child)
@@ -307,19 +287,3 @@ class DeviceTree:
         )
         if best[1] >= 0:
             self.best = int(best[0]), best[1:].copy()
-
-
-def _divisor(gap: int) -> int:
-    """A power of two that brings a form's room below ROOM."""
-    divisor = 1
-    while gap // divisor + 1 >= ROOM:
-        divisor *= 2
-    return divisor
-
-
-def _joint_line(leaders: list[Integers], rooms: Integers, sharp: float) -> int:
-    """The line with the least work below it, where what all forms expect of a pair is multiplied (branch.cu)."""
-    open_ = np.all([x <= room for x, room in zip(leaders, rooms, strict=True)], axis=0)
-    share = sum((room - np.minimum(x, room)) / (room + 1) for x, room in zip(leaders, rooms, strict=True))
-    work = np.where(open_, 2.0 ** (sharp * share), 0.0)
-    return int(np.argmin(np.concatenate((work.sum(axis=1), work.sum(axis=0)))))

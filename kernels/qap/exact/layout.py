@@ -25,23 +25,10 @@ ASCEND_ARGS = parameter(
     int* arena                 // slots of this level
     const Task* tasks          // [children]
     int* found                 // [children, FOUND]
-    const int* before          // [children, FOUND] of the other form of the problem: no work on what is done; or null
     int m                      // facilities left
     int sweeps                 // at most
     int patience               // a sweep that gains less than a share of the room over this is the last
     float sharp                // of the work expected below a line
     """,
 )
-JOIN_ARGS = parameter(
-    "JoinArgs",
-    """
-    int* arena                 // slots of this level, of one form
-    int* other                 // and of the other
-    const Task* tasks          // [children], of either
-    int* found                 // [children, FOUND], of one form
-    int* also                  // and of the other
-    int m                      // facilities left
-    float sharp
-    """,
-)
-CUDA = "\n".join([f"constexpr int FOUND = {FOUND};", TASK.text, ASCEND_ARGS.text, JOIN_ARGS.text])
+CUDA = "\n".join([f"constexpr int FOUND = {FOUND};", TASK.text, ASCEND_ARGS.text])

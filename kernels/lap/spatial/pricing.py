@@ -1,8 +1,8 @@
 """Pricing: the columns of least reduced cost of a row, found in a tree without looking at most of them.
 
 The reduced cost of a pair is (c_ij - base_j) + rise_j, in this order of operations. A node of the tree offers no less
-than what `to_box` says. Rounding of that bound may hide a column whose reduced cost is
-within rounding of what was asked for, and no other.
+than what `to_box` says. Rounding of that bound may hide a column whose reduced cost is within rounding of what was
+asked for, and no other.
 """
 
 import math

@@ -283,7 +283,8 @@ def test_a_thread_that_computes_keeps_the_loop_from_little(guarded: Guarded) -> 
     try:
         here = min(took() for _ in range(3))
         sys.setswitchinterval(0.2)  # beside this long one, a loaded machine does not matter, which is slow with either
-        assert here < max(took() for _ in range(3)) / 2
+        # Where the machine runs nothing of the thread that computes, even this interval costs nothing for a while.
+        assert any(here < took() / 2 for _ in range(100))
     finally:
         ended.set()
         thread.join()

@@ -264,7 +264,7 @@ def test_a_pipelined_second_request_is_answered(guarded: Guarded) -> None:
 
 def test_a_thread_that_computes_keeps_the_loop_from_little(guarded: Guarded) -> None:
     """Each answer that is written lets other threads in. With Python's own interval that costs 5 ms an answer."""
-    ended, usual = threading.Event(), sys.getswitchinterval()
+    ended, usual, long = threading.Event(), sys.getswitchinterval(), 0.2
 
     def compute() -> None:
         while not ended.is_set():
@@ -282,9 +282,9 @@ def test_a_thread_that_computes_keeps_the_loop_from_little(guarded: Guarded) -> 
     thread.start()
     try:
         here = min(took() for _ in range(3))
-        sys.setswitchinterval(0.2)  # beside this long one, a loaded machine does not matter, which is slow with either
-        # Where the machine runs nothing of the thread that computes, even this interval costs nothing for a while.
-        assert any(here < took() / 2 for _ in range(100))
+        sys.setswitchinterval(long)  # beside this one, a loaded machine does not matter, which is slow with either
+        # While the machine runs nothing of the thread that computes, even the long interval costs nothing: ask on.
+        assert here < next((cost for cost in (took() for _ in range(1000)) if cost >= long), 0.0) / 2
     finally:
         ended.set()
         thread.join()

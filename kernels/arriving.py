@@ -1,9 +1,11 @@
 """Looking at an array while its bytes arrive, piece by piece and in any order: its range, and its checksum."""
 
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from kernels.certificates.gpu.checksum import KEYS, PIECE, STRIDE, Pending, _keys
 from kernels.problems.arrays import FORBIDDEN, Array, Bytes, Costs
@@ -12,8 +14,13 @@ from kernels.problems.seen import Seen, seen_of
 TYPES = ("<f4", "<f8", "<i4", "<i8")
 """The types of problems, as they arrive: others are widened first, and then looked at."""
 WORD = 8
-BLOCK = 1 << 16
+BLOCK = 1 << 17
 """Entries looked at in one go: they stay in a core's cache between the two passes."""
+AT_ONCE = 8
+"""Pieces whose share in a checksum is worked out by one pass of each operation. Between two passes a thread waits for
+the interpreter, which others hold."""
+Words = npt.NDArray[np.uint64]
+_own = threading.local()
 
 
 @dataclass(frozen=True)
@@ -81,23 +88,35 @@ def _ends(known: Costs) -> tuple[int | float | None, int | float | None]:
 
 def checksum_from(raw: Bytes, at: int) -> int:
     """The share of some bytes, which begin at byte `at` of an array, in the checksum of that array."""
-    keys, total = _keys(), 0
-    y, low = np.empty(KEYS, np.uint64), np.empty(KEYS, np.uint64)
-    start = 0
+    total, start = 0, 0
     while start < raw.size:
         piece, inside = divmod(at + start, PIECE)
-        part = raw[start : start + PIECE - inside]
+        whole = 0 if inside else min(AT_ONCE, (raw.size - start) // PIECE)
+        part = raw[start : start + (whole * PIECE or PIECE - inside)]
         start += part.size
         if part.size % WORD:
             part = np.concatenate([part, np.zeros(-part.size % WORD, np.uint8)])
-        words, first = part.view("<u8"), inside // WORD
-        room, halves = y[: words.size], low[: words.size]
-        np.add(words, keys[first : first + words.size], out=room)
-        room += np.uint64(piece * STRIDE % 2**64)
-        np.bitwise_and(room, np.uint64(0xFFFFFFFF), out=halves)
-        np.right_shift(room, np.uint64(32), out=room)
-        total += int(np.dot(room, halves))
+        total += _share(part.view("<u8").reshape(max(1, whole), -1), piece, inside // WORD)
     return total % 2**64
+
+
+def _share(words: Words, piece: int, first: int) -> int:
+    """Of words (pieces, KEYS) that begin with word `first` of a piece; of one piece there may be fewer."""
+    pieces, count = words.shape
+    y, low = (room[: words.size].reshape(words.shape) for room in _rooms())
+    np.add(words, _keys()[first : first + count], out=y)
+    y += ((piece + np.arange(pieces, dtype=np.uint64)) * np.uint64(STRIDE))[:, None]
+    np.bitwise_and(y, np.uint64(0xFFFFFFFF), out=low)
+    np.right_shift(y, np.uint64(32), out=y)
+    return int(np.dot(y.reshape(-1), low.reshape(-1)))
+
+
+def _rooms() -> tuple[Words, Words]:
+    """Room for the words of AT_ONCE pieces, twice; of this thread."""
+    if not hasattr(_own, "rooms"):
+        _own.rooms = np.empty((2, AT_ONCE * KEYS), np.uint64)
+    y, low = _own.rooms
+    return y, low
 
 
 class Arrived(Pending):

@@ -67,7 +67,7 @@ def test_nan_in_any_piece_is_left_to_who_reads_the_array() -> None:
         assert pieces_of(array, [8 * 300, 8 * 600]) is None
 
 
-@pytest.mark.parametrize("size", [8, 13, PIECE - 8, PIECE, PIECE + 8, 3 * PIECE + 20])
+@pytest.mark.parametrize("size", [8, 13, PIECE - 8, PIECE, PIECE + 8, 3 * PIECE + 20, 19 * PIECE + 13])
 def test_a_checksum_in_pieces_is_that_of_the_whole(size: int) -> None:
     raw = RNG.integers(0, 256, size, dtype=np.uint8)
     whole = checksum(raw)

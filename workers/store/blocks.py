@@ -26,6 +26,9 @@ THREADS = max(1, min(8, os.cpu_count() or 1))
 MOST_BLOCKS = 3 * THREADS + 2
 STEP = 2 * LEAF
 """Of a piece in a slab so much at a time is looked at while the next bytes come."""
+END = 16 << 20
+"""Before the last so many bytes of a slab a piece is handed to threads when it is whole, and not as it fills: each task
+takes the interpreter from who receives, and what is hashed meanwhile is not waited for."""
 LEAD = 2 * THREADS
 """Blocks of one upload that may be under way: a client that is faster than the disk waits."""
 
@@ -141,7 +144,7 @@ class Blocks:
         elif self._slab is not None and self._size == self._slab.size and self._begun:
             self._end()
             self._last = True
-        elif self._slab is not None and self._piece.hashes is not None:
+        elif self._slab is not None and self._piece.hashes is not None and self._slab.size - self._size <= END:
             self._piece.hashes.came(self._size % PIECE)
             self._look(self._size % PIECE - self._size % LEAF)
 
@@ -204,10 +207,7 @@ class Blocks:
         else:
             self._piece.looks.append(pool().eyes.submit(watch.look, view[start:until], at + start, False))
         if watch.sums:
-            step = LEAF if fresh <= STEP else STEP
-            for begin in range(start, until, step):
-                part = view[begin : min(begin + step, until)]
-                self._piece.totals.append(threads.submit(watch.summed, part, at + begin))
+            self._piece.totals.append(threads.submit(watch.summed, view[start:until], at + start))
         self._looked = until
 
     def _end(self, source: memoryview | None = None) -> None:

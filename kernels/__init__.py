@@ -15,6 +15,7 @@ from kernels.certificates.exact import Claim, Statement
 from kernels.certificates.gpu.checksum import InputChanged
 from kernels.deadline import Deadline, Phase, Progress
 from kernels.demonstration import Demonstration, WrongAnswer
+from kernels.locked import ANSWERS, Locked
 from kernels.on_device import disagreement
 from kernels.outline import stand_in
 from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Csr, Inputs, InvalidProblem
@@ -30,6 +31,7 @@ from kernels.solution import Certificate, Number, Solution, Termination
 from kernels.warming import solve_each_form
 
 __all__ = [
+    "ANSWERS",
     "FORBIDDEN",
     "SOLVERS",
     "TYPES",
@@ -53,6 +55,7 @@ __all__ = [
     "Inputs",
     "Integers",
     "InvalidProblem",
+    "Locked",
     "Number",
     "Options",
     "OptionsOf",

@@ -28,6 +28,8 @@ from kernels.uot.stages import Run, Steps, follow, wants_float64
 if TYPE_CHECKING:
     from kernels.uot import TransportOptions
 
+RANKED = 4096
+"""Rows and columns of the problem that warms several devices up."""
 SMALL = 1 << 12  # entries below which float64 costs no time
 
 
@@ -140,3 +142,7 @@ def warm_up() -> None:
         points = rng.random((n, 3), dtype=np.float32)
         options = TransportOptions.model_validate({"method": "log", "iterations": 20})
         solve(CARD.build({"cost": points @ points.T}, options), options, Deadline())
+    if cp.cuda.runtime.getDeviceCount() > 1:  # contexts and communicators take seconds
+        problem = CARD.build({"cost": rng.random((RANKED, RANKED), np.float32)}, options)
+        assert isinstance(problem, UnbalancedTransport)
+        _on_devices(problem, options, Deadline(), 1.0)

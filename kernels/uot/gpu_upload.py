@@ -2,13 +2,13 @@
 
 import functools
 import math
-import os
 from typing import Any
 
 import cupy as cp
 import cupyx
 import numpy as np
 
+from kernels.locked import ANSWERS
 from kernels.problems.arrays import Array, Bytes, Reals
 
 STAGING_BYTES = 1 << 25
@@ -16,8 +16,8 @@ ALIGNED = 256
 """Bytes to which arrays that are sent together begin."""
 HOST = TO_DEVICE = 1
 """cudaMemoryTypeHost and cudaMemcpyHostToDevice."""
-LEAST_LOCKED, MOST_LOCKED = 1 << 20, min(4 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 16)
-"""Bytes of a plan: fresh memory takes the system longer than the copy. Not more than a sixteenth of the machine's."""
+LEAST_LOCKED, LARGE = 1 << 20, 64 << 20
+"""Bytes of a plan from which it is page-locked, and from which its memory is ANSWERS', not that of CuPy's pool."""
 
 
 def upload(rows: Reals, into: Any) -> None:
@@ -87,11 +87,13 @@ def is_page_locked(array: Array) -> bool:
 def empty(shape: tuple[int, int], dtype: Any) -> Reals:
     """An array for what comes from the device, page-locked and used again where it is large."""
     count = math.prod(shape) * np.dtype(dtype).itemsize
-    if not LEAST_LOCKED <= count <= MOST_LOCKED:
+    if not LEAST_LOCKED <= count <= ANSWERS.most:
         return np.empty(shape, dtype)
     try:
-        return np.asarray(cupyx.empty_pinned(shape, dtype))
-    except cp.cuda.runtime.CUDARuntimeError:  # no more memory can be locked
+        if count < LARGE:
+            return np.asarray(cupyx.empty_pinned(shape, dtype))
+        return ANSWERS.bytes(count).view(dtype).reshape(shape)
+    except (MemoryError, cp.cuda.runtime.CUDARuntimeError):  # no more memory can be locked
         return np.empty(shape, dtype)
 
 

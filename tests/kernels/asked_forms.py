@@ -6,6 +6,7 @@ compiled for, without having one. `python -m tests.kernels.asked_forms` adds wha
 
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -41,6 +42,8 @@ MOST_COLUMNS = 60_000
 WITH_CLUSTERS = ["90", "100"]
 SIDES = (1000, 1024, 2000, 2048, 4096, 5000, 8192, 10_000, 10_240, 16_384, 20_000)
 """Rows, and as many columns, of transport."""
+SPREAD, DEVICES = (24_576, 30_000, 32_768, 40_000, 50_000, 60_000, 65_536), (2, 4, 8)
+"""Of transport whose rows are divided among so many GPUs."""
 CLUSTER, TEAMS = 16, (8, 7, 6)
 """Blocks that share a row, and how many such clusters a GPU of 132 to 148 multiprocessors runs at once."""
 CTYPES = {"float64": "double", "float32": "float", "int32": "int", "int64": "long long"}
@@ -49,7 +52,7 @@ CTYPES = {"float64": "double", "float32": "float", "int32": "int", "int64": "lon
 def asked() -> dict[Form, frozenset[str]]:
     """All of them, each with the architectures that ask for it; none are all."""
     found = {form_of(path, defines): frozenset[str]() for path, defines in _everywhere()}
-    for architectures, path, defines in (*_searches(), *_large_transport()):
+    for architectures, path, defines in (*_searches(), *_large_transport(), *_spread_transport()):
         form = form_of(path, defines)
         found[form] = found.get(form, frozenset()) | frozenset(architectures)
     return found
@@ -136,6 +139,13 @@ def _large_transport() -> Iterator[tuple[list[str], str, dict[str, Any]]]:
                 cloud = _defines(points_geometry(n, n, teams, CLUSTER))
                 for flat in (0, 1):
                     yield WITH_CLUSTERS, "uot/points/points.cu", cloud | {"METRIC": 0, "FLAT": flat}
+
+
+def _spread_transport() -> Iterator[tuple[list[str], str, dict[str, Any]]]:
+    """The share of one of several GPUs in such squares."""
+    for n, devices, teams in product(SPREAD, DEVICES, TEAMS):
+        cut = geometry(n // devices, n, "float32", teams, CLUSTER, stores=True)
+        yield WITH_CLUSTERS, "uot/dense/log.cu", _defines(cut) | {"STORES_TERMS": 1}
 
 
 def _defines(cut: Geometry) -> dict[str, Any]:

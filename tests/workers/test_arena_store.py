@@ -314,4 +314,5 @@ def test_room_for_arrays_grows_with_the_machine(
     monkeypatch.setattr(config, "host_bytes", lambda: memory << 30)
     for settings in (Settings(), Settings.from_env({})):
         assert (settings.arena_bytes, settings.pinned_bytes) == (arena << 30, pinned << 30)
+        assert settings.ready_bytes == min(16 << 30, (memory << 30) // 32)
     assert Settings.from_env({"ALLOT_ARENA_BYTES": "0"}).arena_bytes == 0

@@ -132,6 +132,19 @@ def test_pauses_are_used_and_what_fails_is_told(
     assert list(steps.lines(lines, theirs)) == []
 
 
+def test_other_steps_come_last_and_may_fail() -> None:
+    run: list[str] = []
+
+    def fails() -> None:
+        run.append("fails")
+        raise MemoryError("none left")
+
+    steps = Beside([], "cpu", lambda broken: None, [fails, lambda: run.append("memory")])
+    while steps._steps:
+        steps._step()
+    assert run == ["fails", "memory"]
+
+
 def test_steps_run_while_nothing_comes(
     line: tuple[socket.socket, socket.socket, IO[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

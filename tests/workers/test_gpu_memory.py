@@ -1,26 +1,28 @@
 """Staging, with ordinary memory in place of page-locked: where arrays lie, and that they are the same."""
 
 import ctypes
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from kernels import Csr, Seen, note, seen_of
+from kernels import Csr, Seen, locked, note, seen_of
+from kernels.locked import CHUNK
 from workers.runtime import gpu_memory
 
 
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Sizes of the buffers that were taken."""
+    """How many bytes were locked, each time."""
     sizes: list[int] = []
 
-    def page_locked(size: int) -> bytearray:
-        sizes.append(size)
-        return bytearray(size)
+    def lock(address: int, count: int) -> Callable[[], object]:
+        sizes.append(count)
+        return lambda: None
 
-    monkeypatch.setattr(gpu_memory, "page_locked", page_locked)
+    monkeypatch.setattr(locked, "lock", lock)
     return sizes
 
 
@@ -41,16 +43,40 @@ def test_inputs_are_read_into_one_buffer(tmp_path: Path, taken: list[int]) -> No
             np.testing.assert_array_equal(array, big)
         assert isinstance(staged["graph"], Csr)
         np.testing.assert_array_equal(staged["graph"].indices, graph.indices)
-    assert taken == [1 << 18]  # 2 x 72800 bytes and the graph, taken once
+    assert taken == [1 << 20]  # 2 x 72800 bytes and the graph, taken once
 
 
 def test_it_grows_and_has_a_limit(taken: list[int]) -> None:
-    staging = gpu_memory.Staging(3000)
+    staging = gpu_memory.Staging(3 * CHUNK // 2)
     staging.stage({"a": np.zeros(100)})
-    staging.stage({"a": np.zeros(300)})
-    assert taken == [1024, 3000]
-    large = np.zeros(1000)
+    staging.stage({"a": np.zeros(CHUNK // 8 + 1)})
+    assert taken == [CHUNK, 3 * CHUNK // 2]
+    large = np.zeros(CHUNK // 4)
     assert staging.stage({"a": large})["a"] is large
+
+
+def test_without_room_inputs_stay_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left(address: int, count: int) -> Callable[[], object]:
+        raise MemoryError("none left")
+
+    monkeypatch.setattr(locked, "lock", none_left)
+    given = np.zeros(10)
+    assert gpu_memory.Staging(1 << 20).stage({"a": given})["a"] is given
+
+
+def test_memory_is_taken_ahead_in_steps_half_for_inputs_and_half_for_plans(
+    taken: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_memory, "AHEAD", 2 * CHUNK)
+    answers = locked.Rooms(3 * CHUNK)
+    monkeypatch.setattr(gpu_memory, "ANSWERS", answers)
+    staging = gpu_memory.Staging(8 * CHUNK)
+    for step in gpu_memory.taken_ahead(staging, 9 * CHUNK):
+        step()
+    assert taken == [2 * CHUNK, 2 * CHUNK, 4 * CHUNK, 3 * CHUNK]  # a plan has no more
+    staging.stage({"a": np.zeros(CHUNK // 4)})
+    assert len(taken) == 4
+    assert gpu_memory.taken_ahead(staging, 0) == []
 
 
 def test_a_blob_cut_short_is_an_error(tmp_path: Path, taken: list[int]) -> None:

@@ -80,6 +80,12 @@ def test_gpus_are_shared_out(tmp_path: Path) -> None:
     assert [place.arguments[-1] for place in places] == ["GPU-a,GPU-b", "GPU-c"]
 
 
+def test_workers_on_gpus_share_the_memory_that_is_taken_ahead(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, ready_bytes=6 << 20)
+    for gpus, each in ((["GPU-a", "GPU-b"], 3 << 20), (["GPU-a"], 6 << 20), ([], 6 << 20)):
+        assert Supervisor(settings, 0, gpus)._environ["ALLOT_READY_BYTES"] == str(each)
+
+
 def test_a_worker_that_cannot_start_is_tried_ever_more_slowly(tmp_path: Path) -> None:
     nowhere = Settings(data_dir=tmp_path, redis_url=f"unix://{tmp_path}/nobody.sock")
     supervisor = Supervisor(nowhere, 1, [])

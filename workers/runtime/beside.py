@@ -1,4 +1,4 @@
-"""What a child loads while it has no job: solvers whose compiled code is on the disk.
+"""What a child does while it has no job: it loads solvers whose compiled code is on the disk, and finds memory.
 
 Loading one takes up to a second. It is begun only after a pause between jobs, so that a child with work to do is never
 held up by more than one step. A job that comes before its solver's turn loads what it needs itself.
@@ -38,9 +38,16 @@ class Beside:
         cards: solvers to load, in this order.
         device: that of this child.
         broken: hears what is wrong with all solvers that could not be run.
+        others: further steps, after those. What fails of them is logged.
     """
 
-    def __init__(self, cards: Iterable[Solver], device: Device, broken: Callable[[dict[str, str]], None]) -> None:
+    def __init__(
+        self,
+        cards: Iterable[Solver],
+        device: Device,
+        broken: Callable[[dict[str, str]], None],
+        others: Iterable[Callable[[], object]] = (),
+    ) -> None:
         self._device: Device = device
         self._broken, self._found = broken, dict[str, str]()
         cards = list(cards)
@@ -49,6 +56,7 @@ class Beside:
         ]
         self._steps = deque(imports)
         self._steps.extend(functools.partial(self._run, card) for card in cards)
+        self._steps.extend(others)
 
     def lines(self, lines: IO[bytes], channel: socket.socket) -> Iterator[bytes]:
         """What is read from `lines`, which belong to `channel` and come one at a time, each after its answer."""

@@ -81,7 +81,8 @@ def main(arguments: list[str]) -> None:
         gc.collect()
         gc.freeze()  # what has been loaded by now stays: no collection need look at it again
         _say(lines, {"ready": True, "broken": broken, "name": bench.device_name, **room.told()})
-        beside = Beside(later, bench.device, lambda more: _say(lines, {"broken": broken | more}))
+        ahead = [] if bench.staging is None else gpu_memory.taken_ahead(bench.staging, settings.ready_bytes)
+        beside = Beside(later, bench.device, lambda more: _say(lines, {"broken": broken | more}), ahead)
         for line in beside.lines(orders, channel):
             begun[0] = 1
             task = from_json(line)

@@ -19,6 +19,11 @@ SHOWN = "shown"
 """The forms that `allot demo` shows, of `warm_forms`."""
 
 
+def ready_share() -> int:
+    """Bytes that GPU workers have ready on this machine before a job needs them."""
+    return min(MOST_ROOM, host_bytes() // PINNED_SHARE)
+
+
 def room_for_arrays(share: int) -> int:
     """Bytes for large arrays on this machine: a share of its memory, within limits."""
     return max(LEAST_ROOM, min(MOST_ROOM, host_bytes() // share))
@@ -62,6 +67,9 @@ class Settings:
         slow_s: a job that took longer from its submission to its answer has a line in its worker's log.
         pinned_bytes: page-locked memory of a GPU child for staging inputs, as far as jobs need it; a thirty-second of
             the memory, 2 to 16 GiB, unless it is set. What is larger is copied at a tenth of the speed.
+        ready_bytes: page-locked memory that the GPU workers of a machine take in the pauses between jobs, all together,
+            before a job needs it: half of it for inputs, half for plans. A thirty-second of the memory, at most 16 GiB,
+            unless it is set; 0 for none.
         gpus_per_worker: GPUs that one worker owns; solvers that can spread a problem over several take them all.
         cubins_dir: of compiled CUDA kernels that came with an image, which are read; what is compiled here is kept
             under data_dir. Empty when there are none.
@@ -100,6 +108,7 @@ class Settings:
     drain_s: float = 10.0
     slow_s: float = 10.0
     pinned_bytes: int = field(default_factory=partial(room_for_arrays, PINNED_SHARE))
+    ready_bytes: int = field(default_factory=ready_share)
     gpus_per_worker: int = 1
     cubins_dir: str = ""
     quota_queued: int = 0

@@ -7,36 +7,45 @@ import contextlib
 import ctypes
 import functools
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from kernels import Array, Bytes, Csr, note, seen_of
+from kernels import ANSWERS, Array, Bytes, Csr, Locked, note, seen_of
 
 READERS = max(1, min(8, (os.cpu_count() or 1) // 2))
 """Threads that fill the staging area: one core copies 5 to 10 GB/s, the bus takes 55."""
 PIECE = 8 << 20
 LEAST_PIECE = 1 << 20
 ALIGNMENT = 512
+AHEAD = 512 << 20
+"""Bytes that are taken in one pause between jobs."""
 DRIVER = "libcuda.so.1"
 OUT_OF_MEMORY = 2
 """cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY."""
 
 
 class Staging:
-    """A ring of page-locked memory that arrays from the store are read into, for copies at full bus speed.
+    """Page-locked memory that arrays from the store are read into, for copies at full bus speed.
 
-    Page-locking is slow (about 0.3 s a GiB), so the memory is taken once, grown when a job needs more, and used by
-    one job after another from the start. What is larger than `limit_bytes` stays as it is, in pageable memory.
+    Finding and locking it is slow, so it is grown when a job needs more, kept, and used by one job after another from
+    the start. What is larger than `limit_bytes` stays as it is, in pageable memory.
     """
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit = limit_bytes
-        self._memory: Any = None
-        self._held = 0
+        self._memory: Locked | None = None
         self._used = 0
+
+    def ready(self, count: int) -> None:
+        """Have so many bytes before a job needs them, within the limit. Raises as `Locked.ready`."""
+        if self._memory is None:
+            self._memory = Locked(self._limit)
+        self._memory.ready(min(count, self._limit))
 
     def stage(self, inputs: dict[str, Array | Csr]) -> dict[str, Array | Csr]:
         """The same inputs in page-locked memory, valid until the next call."""
@@ -45,11 +54,10 @@ class Staging:
         if not 0 < needed <= self._limit:
             return inputs
         try:
-            self._reserve(needed)
+            self.ready(needed)
         except Exception as error:
-            if not is_out_of_memory(error):
+            if not isinstance(error, MemoryError) and not is_out_of_memory(error):
                 raise
-            self._held = 0
             return inputs  # slower, and right
         self._used = 0
         return {name: self._staged(value) for name, value in inputs.items()}
@@ -59,17 +67,12 @@ class Staging:
             return Csr(self._copy(value.indptr), self._copy(value.indices), self._copy(value.values), value.shape)
         return self._copy(value)
 
-    def _reserve(self, needed: int) -> None:
-        if self._held < needed:
-            self._memory = None  # let go of the old one first
-            self._held = min(self._limit, _power_of_two(needed))
-            self._memory = page_locked(self._held)
-
     def _copy(self, array: Array) -> Array:
         if array.nbytes == 0:
             return array
         order: Literal["C", "F"] = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
-        raw = np.frombuffer(self._memory, dtype=np.uint8, count=array.nbytes, offset=self._used)
+        assert self._memory is not None
+        raw = self._memory.bytes(self._used + array.nbytes)[self._used :]
         self._used += _rounded(array.nbytes)
         staged: Array = raw.view(array.dtype).reshape(array.shape, order=order)
         note(staged, seen_of(array))  # of what was here before, nothing holds any more
@@ -84,11 +87,13 @@ class Staging:
         return staged
 
 
-def page_locked(size: int) -> Any:
-    """A buffer of page-locked memory, freed with its last user."""
-    import cupy
+def taken_ahead(staging: Staging, count: int) -> list[Callable[[], None]]:
+    """Steps that take page-locked memory before a job needs it: half of `count` for inputs, half for plans.
 
-    return cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(size), 0)
+    None of them holds a job up for long. A first job would wait for all of them.
+    """
+    sizes = range(AHEAD, count // 2 + 1, AHEAD)
+    return [partial(ready, size) for size in sizes for ready in (staging.ready, ANSWERS.ready)]
 
 
 def _read(path: Path, offset: int, target: Bytes) -> None:
@@ -126,10 +131,6 @@ def _rounded(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def _power_of_two(size: int) -> int:
-    return 1 << (size - 1).bit_length()
-
-
 def wake(library: str = DRIVER) -> None:
     """Make the first device's context, which CuPy will use, ahead of CuPy's own import.
 
@@ -157,6 +158,7 @@ def free_pool() -> None:
 
     cupy.get_default_memory_pool().free_all_blocks()
     cupy.get_default_pinned_memory_pool().free_all_blocks()
+    ANSWERS.let_go()
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from workers.runtime import devices, logs
 from workers.runtime.config import Settings
@@ -93,6 +93,8 @@ class Supervisor:
         size = max(1, self._settings.gpus_per_worker)
         shares = [uuids[k : k + size] for k in range(0, len(uuids), size)]
         self._places += [_Place(["--device", "gpu", "--gpu", ",".join(share)]) for share in shares]
+        each = replace(self._settings, ready_bytes=self._settings.ready_bytes // max(1, len(shares)))
+        self._environ |= each.to_env()
 
     def _watch(self) -> None:
         for place in self._places:

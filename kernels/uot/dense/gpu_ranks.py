@@ -113,7 +113,7 @@ def partition(m: int, size: int) -> list[slice]:
 
 def on_ranks(devices: Sequence[int], work: Callable[[int, Any], Any]) -> list[Any]:
     """Call work(rank, communicator) in one thread per device, its device current; re-raises what they raised."""
-    communicators = nccl().NcclCommunicator.initAll(list(devices))
+    communicators = _communicators(tuple(devices))
     results: list[Any] = [None] * len(devices)
     errors: list[BaseException] = []
 
@@ -131,8 +131,15 @@ def on_ranks(devices: Sequence[int], work: Callable[[int, Any], Any]) -> list[An
     for thread in threads:
         thread.join()
     if errors:
+        _communicators.cache_clear()  # one that was left in the middle answers nobody any more
         raise errors[0]
     return results
+
+
+@functools.cache
+def _communicators(devices: tuple[int, ...]) -> list[Any]:
+    """One for each device, kept: to make them takes as long as many sweeps."""
+    return list(nccl().NcclCommunicator.initAll(list(devices)))
 
 
 def solve_ranks(

@@ -1,0 +1,170 @@
+"""Page-locked memory of the host, which a GPU reads and writes by itself, at the full speed of its bus.
+
+CUDA's own call for it finds fresh pages one after the other, at about 1 GiB/s. Threads find them several times as fast,
+in large pages where the system has them, and pages that are there are locked at 25 GiB/s (docs/notes/device.md). So
+addresses are taken without pages, and pages are found and locked as far as somebody needs them.
+"""
+
+import contextlib
+import ctypes
+import functools
+import mmap
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from kernels.problems.arrays import Bytes
+
+CHUNK = 64 << 20
+"""Bytes by which locked memory grows."""
+STEP = 16 << 20
+"""Bytes whose pages one thread finds in one go."""
+FINDERS = max(1, min(8, os.cpu_count() or 1))
+MADV_HUGEPAGE, MADV_POPULATE_WRITE = 14, 23
+NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
+NO_MEMORY = 12
+"""ENOMEM. Any other answer means that this system finds pages when they are first written to."""
+PORTABLE = 1
+"""cudaHostRegisterPortable: for all devices of the process."""
+Unlock = Callable[[], object]
+
+
+def lock(address: int, count: int) -> Unlock:
+    """Page-lock memory that stays where it is; what is returned lets go of it. Raises CuPy's errors."""
+    import cupy
+
+    cupy.cuda.runtime.hostRegister(address, count, PORTABLE)
+    return functools.partial(cupy.cuda.runtime.hostUnregister, address)
+
+
+class Locked:
+    """Memory at one address that is page-locked from its front on, as far as it was asked for.
+
+    Args:
+        most: bytes that it may ever have; addresses for them are taken at once.
+
+    Raises:
+        MemoryError: there are no such addresses.
+    """
+
+    def __init__(self, most: int) -> None:
+        try:
+            self._memory = mmap.mmap(-1, most, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE)
+        except OSError as error:
+            raise MemoryError(f"no addresses for {most} bytes: {error}") from error
+        self._address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        self._most, self._there, self.held = most, 0, 0
+        self._unlock: Unlock | None = None
+        _advise(self._address, most, MADV_HUGEPAGE)
+
+    def ready(self, count: int) -> None:
+        """Have the first `count` bytes page-locked. Nobody may use any of it meanwhile.
+
+        Raises:
+            MemoryError: there is no memory for them, or they are more than it may have.
+            CuPy's errors: they cannot be locked. Nothing is, then.
+        """
+        if count <= self.held:
+            return
+        if count > self._most:
+            raise MemoryError(f"{count} bytes of at most {self._most}")
+        wanted = min(self._most, -(-count // CHUNK) * CHUNK)
+        if wanted > self._there:
+            _find(self._address + self._there, wanted - self._there)
+            self._there = wanted
+        self.let_go()
+        self._unlock = lock(self._address, wanted)
+        self.held = wanted
+
+    def bytes(self, count: int) -> Bytes:
+        """The first `count` bytes; the memory stays as long as they."""
+        return np.frombuffer(self._memory, np.uint8, count)
+
+    def let_go(self) -> None:
+        """Nothing is page-locked any more. The pages stay."""
+        unlock, self._unlock, self.held = self._unlock, None, 0
+        if unlock is not None:
+            unlock()
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):  # of a device that is lost, or an interpreter that ends
+            if self._unlock is not None:
+                self._unlock()
+
+
+class Rooms:
+    """Page-locked arrays for answers, in memory that is used again once nobody holds the array.
+
+    Args:
+        most: bytes of one array at most.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._free: list[Locked] = []
+        self._own = threading.Lock()
+
+    def bytes(self, count: int) -> Bytes:
+        """Memory for one array. Raises as `Locked.ready`."""
+        room = self._taken()
+        try:
+            room.ready(count)
+        except Exception:
+            self._free.append(room)
+            raise
+        found = room.bytes(count)
+        weakref.finalize(found, self._free.append, room).atexit = False
+        return found
+
+    def ready(self, count: int) -> None:
+        """Have so much ready for the next array. Raises as `Locked.ready`."""
+        room = self._taken()
+        try:
+            room.ready(min(count, self.most))
+        finally:
+            self._free.append(room)
+
+    def let_go(self) -> None:
+        """Give back what no array is in."""
+        with self._own:
+            self._free.clear()
+
+    def _taken(self) -> Locked:
+        with self._own:
+            self._free.sort(key=lambda room: room.held)
+            return self._free.pop() if self._free else Locked(self.most)
+
+
+ANSWERS = Rooms(min(4 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 16))
+"""Of plans: fresh memory takes the system longer than the copy. One has at most a sixteenth of the machine's memory."""
+
+
+def _find(address: int, count: int) -> None:
+    """Have the pages of fresh memory found by threads. Raises MemoryError."""
+    with ThreadPoolExecutor(FINDERS, "pages") as threads:
+        starts = range(0, count, STEP)
+        found = list(threads.map(lambda at: _advise(address + at, min(STEP, count - at), MADV_POPULATE_WRITE), starts))
+    if NO_MEMORY in found:
+        raise MemoryError(f"no pages for {count} bytes")
+
+
+def _advise(address: int, count: int, what: int) -> int:
+    """What the system says to a hint about memory: 0, or the number of an error."""
+    call = _madvise()
+    return 0 if call is None or call(address, count, what) == 0 else ctypes.get_errno()
+
+
+@functools.cache
+def _madvise() -> Any:
+    """Of the C library: Python's own holds all other threads up."""
+    try:
+        call = ctypes.CDLL(None, use_errno=True).madvise
+    except (OSError, AttributeError):
+        return None
+    call.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    return call

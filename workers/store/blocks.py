@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from kernels import Glance
-from workers.store.digests import LEAF, PIECE, PLAIN, SHORT, Following, Hashed, Leaves, digest_of, leaves_of, tree_of
+from workers.store.digests import LEAF, PIECE, PLAIN, Following, Hashed, Leaves, digest_of, leaves_of, tree_of
 from workers.store.disk import hasten
 from workers.store.pieces import Done, Piece, known
 from workers.store.sight import Sight, Watch
@@ -196,19 +196,30 @@ class Blocks:
             self._parts[-LEAD].done()
 
     def _look(self, until: int, last: bool = False) -> None:
-        """Have threads look at the piece that fills up to there, at STEP at least, or at its end."""
-        start, watch, threads = self._looked, self._watch, pool().threads
+        """Look at the piece that fills up to there, at STEP at least, or at its end.
+
+        STEP is looked at in less time than a thread takes to begin; a whole piece is left to one.
+        """
+        start, watch = self._looked, self._watch
         fresh = until - start
         if watch is None or self._block is None or fresh <= 0 or (fresh < STEP and not last):
             return
         at, view = (self._size - 1) // PIECE * PIECE, memoryview(self._block)
-        if fresh <= SHORT:
+        if fresh <= STEP:
             self._piece.looks.append(known(watch.look(view[start:until], at + start, False)))
         else:
             self._piece.looks.append(pool().eyes.submit(watch.look, view[start:until], at + start, False))
-        if watch.sums:
-            self._piece.totals.append(threads.submit(watch.summed, view[start:until], at + start))
         self._looked = until
+
+    def _sum(self, count: int) -> None:
+        """Have threads take the checksum of a piece that is whole, which nobody waits for before the solve."""
+        watch, step = self._watch, STEP if self._slab is not None and self._size == self._slab.size else count
+        if watch is None or self._block is None or not watch.sums:
+            return
+        at, view = (self._size - 1) // PIECE * PIECE, memoryview(self._block)
+        for start in range(0, count, step):
+            part = view[start : min(start + step, count)]
+            self._piece.totals.append(pool().threads.submit(watch.summed, part, at + start))
 
     def _end(self, source: memoryview | None = None) -> None:
         """The piece is whole, or the last. With `source` its bytes are still there."""
@@ -219,8 +230,9 @@ class Blocks:
             self._alone = self._watch = None
         elif self._slab is not None and source is None:
             assert self._piece.hashes is not None
-            self._piece.hashes.end(count)
             self._look(count, last=True)
+            self._piece.hashes.end(count)
+            self._sum(count)
             self._parts.append(self._piece)
         else:
             work = pool().threads.submit(self._work, self._block, count, self._size - count, source)

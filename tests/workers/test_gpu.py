@@ -1,17 +1,22 @@
 """What only a machine with a GPU can show of the workers."""
 
+import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.optimize import linear_sum_assignment
 
-from kernels import Csr
+from kernels import SOLVERS, Csr
 from tests.conftest import need_gpu
 from tests.workers.service import OWNER, Service, child_of, eventually, kill, running_service
-from workers.jobs.job import State
+from workers.jobs.job import State, Submission
 from workers.runtime import gpu_memory
+from workers.store.inline import carried
+from workers.store.reference import of_array
 
 pytestmark = pytest.mark.gpu
 
@@ -73,6 +78,23 @@ def test_a_gpu_worker_solves_and_says_on_what(service: Service) -> None:
     assert worker.gpu is not None
     assert (result["device"], result["device_name"]) == ("gpu", worker.gpu["name"])
     assert 0 < worker.gpu["bytes_free"] < worker.gpu["bytes_total"]
+
+
+def test_jobs_that_a_gpu_solves_together_are_answered_each_for_itself(service: Service) -> None:
+    card, costs = SOLVERS["lap"], list(np.random.default_rng(1).integers(0, 10_000, (40, 32, 32)))
+    options, jobs = card.options(), []
+    (worker,) = service.supervisor.alive()
+    os.kill(worker, signal.SIGSTOP)
+    for cost in costs:
+        place = service.jobs.assess(card, card.build({"cost": cost}, options), options, "gpu")
+        inputs = {"cost": carried(of_array(cost), cost)}
+        asked = Submission(OWNER, "lap", inputs, {}, queue="gpu", form=place.form, seconds=place.seconds)
+        jobs.append(service.jobs.submit(asked)[0])
+    os.kill(worker, signal.SIGCONT)
+    results = [service.jobs.result(service.ended(job).id, OWNER) for job in jobs]
+    assert max(result["facts"].get("solved_together", 1) for result in results) > 1
+    for cost, result in zip(costs, results, strict=True):
+        assert result["objective"] == int(cost[linear_sum_assignment(cost)].sum())
 
 
 def test_cancel_on_a_gpu_keeps_the_best(service: Service) -> None:

@@ -55,6 +55,22 @@ def test_it_grows_and_has_a_limit(taken: list[int]) -> None:
     assert staging.stage({"a": large})["a"] is large
 
 
+def test_inputs_of_several_jobs_lie_side_by_side(taken: list[int]) -> None:
+    staging = gpu_memory.Staging(2 * CHUNK)
+    given = [np.full((20, 5), k, float) for k in range(4)]
+    with staging.several():
+        staged = [staging.stage({"a": one})["a"] for one in given]
+        large = np.zeros(CHUNK // 4)
+        assert staging.stage({"a": large})["a"] is large  # there is room for it by itself alone
+        for one, there in zip(given, staged, strict=True):
+            np.testing.assert_array_equal(there, one)
+            assert there is not one
+    again = staging.stage({"a": given[3]})["a"]
+    assert again.ctypes.data == staged[0].ctypes.data  # type: ignore[union-attr]
+    with staging.several():
+        assert staging.stage({"a": given[2]})["a"].ctypes.data == again.ctypes.data  # type: ignore[union-attr]
+
+
 def test_without_room_inputs_stay_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     def none_left(address: int, count: int) -> Callable[[], object]:
         raise MemoryError("none left")

@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import linear_sum_assignment
 
-from kernels import SOLVERS, Certificate, InputChanged, Solution, Termination
+from kernels import SOLVERS, Certificate, InputChanged, Solution, Termination, locked
 from tests.workers.test_records import Held
-from workers.jobs.job import State, StoreFull, Unavailable
+from workers.jobs.job import State, StoreFull, Submission, Unavailable
 from workers.jobs.queue import Jobs
+from workers.jobs.records import Limits, Records
 from workers.runtime import child, gpu_memory
+from workers.runtime.batch import endings
 from workers.runtime.document import Bench
 from workers.runtime.run import DeviceLost
 from workers.store import inline
@@ -83,6 +86,23 @@ def raising(*errors: Exception) -> Any:
         return swap(problem, options, deadline)
 
     return solve
+
+
+def test_jobs_that_are_solved_together_keep_their_own_inputs(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locked, "lock", lambda address, count: lambda: None)
+    costs = list(np.random.default_rng(0).integers(0, 1000, (5, 9, 9)))
+    records, orders = Records(jobs._redis), []
+    for k, cost in enumerate(costs):
+        inputs = {"cost": jobs.store.put(cost, "ann")}
+        jobs._redis.lpush("rq:queue:cpu", jobs.submit(Submission("ann", "lap", inputs, queue="cpu"))[0].id)
+        orders += records.take("cpu", "a worker", "a cpu", f"token-{k}", Limits.of(jobs.settings))
+    staging = gpu_memory.Staging(1 << 20)
+    bench = Bench(records, jobs.store, "cpu", "a cpu", staging)  # a GPU's child stages what it loads
+    done = {one.job_id: json.loads(one.result or "") for part in endings(orders, bench) for one in part}
+    for order, cost in zip(orders, costs, strict=True):
+        result = done[order.job_id]
+        assert result["facts"]["solved_together"] == len(costs)
+        assert result["objective"] == int(cost[linear_sum_assignment(cost)].sum())
 
 
 def test_a_certificate_that_does_not_hold_fails_the_job(outcome: Any) -> None:

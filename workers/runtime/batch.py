@@ -5,6 +5,7 @@ other where it has none. What does not come out of a batch with a proved optimum
 own clock and cancel flag, so that no member's trouble is another's.
 """
 
+import contextlib
 import logging
 import time
 from collections.abc import Iterator, Sequence
@@ -43,17 +44,19 @@ def _together(orders: Sequence[Order], bench: Bench) -> dict[str, Ending]:
     if card.joint is None:
         return {}
     begun = time.perf_counter()
+    all_staged = contextlib.nullcontext() if bench.staging is None else bench.staging.several()
     now = outlast(bench.records.now)
     waited = {order.job_id: until_begun(order.record, now) for order in orders}
     batch = traces.Batch({order.job_id: order.record for order in orders}, now)
     ended: dict[str, Ending] = {}
     try:
-        members = [_member(card, order, bench) for order in orders]
-        load_ms = 1e3 * (time.perf_counter() - begun) / len(members)
-        options = members[0][2]
-        limit_s = min(float(order.record["time_limit_s"]) for order in orders)
-        batch.enter("solve")
-        solved = card.joint([problem for _, problem, _ in members], options, Deadline(limit_s), bench.device)
+        with all_staged:  # a member's inputs are looked at until all are solved
+            members = [_member(card, order, bench) for order in orders]
+            load_ms = 1e3 * (time.perf_counter() - begun) / len(members)
+            options = members[0][2]
+            limit_s = min(float(order.record["time_limit_s"]) for order in orders)
+            batch.enter("solve")
+            solved = card.joint([problem for _, problem, _ in members], options, Deadline(limit_s), bench.device)
         batch.enter("certify", sum(one[0].timings_ms["certify"] for one in solved if one) / 1e3)
         batch.enter("store")
         ended = {

@@ -7,7 +7,7 @@ import contextlib
 import ctypes
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from pathlib import Path
@@ -40,6 +40,16 @@ class Staging:
         self._limit = limit_bytes
         self._memory: Locked | None = None
         self._used = 0
+        self._several = False
+
+    @contextlib.contextmanager
+    def several(self) -> Iterator[None]:
+        """A block in which inputs are put behind those before: of jobs that are solved together, all are needed."""
+        self._used, self._several = 0, True
+        try:
+            yield
+        finally:
+            self._several = False
 
     def ready(self, count: int) -> None:
         """Have so many bytes before a job needs them, within the limit. Raises as `Locked.ready`."""
@@ -48,18 +58,22 @@ class Staging:
         self._memory.ready(min(count, self._limit))
 
     def stage(self, inputs: dict[str, Array | Csr]) -> dict[str, Array | Csr]:
-        """The same inputs in page-locked memory, valid until the next call."""
+        """The same inputs in page-locked memory, valid until the next call, and in a block of `several` until its end.
+
+        Where that memory has no room left they stay as they are.
+        """
+        begin = self._used if self._several else 0
         parts = [part for value in inputs.values() for part in _parts(value)]
         needed = sum(_rounded(part.nbytes) for part in parts)
-        if not 0 < needed <= self._limit:
+        if not 0 < needed <= self._limit - begin:
             return inputs
         try:
-            self.ready(needed)
+            self.ready(begin + needed)
         except Exception as error:
             if not isinstance(error, MemoryError) and not is_out_of_memory(error):
                 raise
             return inputs  # slower, and right
-        self._used = 0
+        self._used = begin
         return {name: self._staged(value) for name, value in inputs.items()}
 
     def _staged(self, value: Array | Csr) -> Array | Csr:

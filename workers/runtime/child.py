@@ -39,7 +39,7 @@ from workers.runtime.in_turn import in_turn
 from workers.runtime.process import die_with
 from workers.runtime.run import DeviceLost, told
 from workers.runtime.shown import solve_shown
-from workers.store.blocks import pool
+from workers.store.blocks import only_store, pool
 from workers.store.store import Store, open_store
 
 EXIT_DEVICE_LOST = 70
@@ -68,6 +68,7 @@ def main(arguments: list[str]) -> None:
         channel.makefile("w") as lines,
     ):
         settings = Settings.from_env()
+        only_store()
         keep_cubins(settings.data_dir / "cubins", [Path(folder) for folder in (settings.cubins_dir,) if folder])
         bench = _bench("gpu" if device == "gpu" else "cpu", settings)
         if bench.device == "gpu":

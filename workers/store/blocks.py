@@ -23,6 +23,8 @@ from workers.store.sight import Sight, Watch
 from workers.store.slab import Slab
 
 THREADS = max(1, min(8, os.cpu_count() or 1))
+STORING = max(THREADS, min(16, (os.cpu_count() or 1) // 2))
+"""Of a process that stores and receives nothing: nobody there waits for the interpreter that more threads ask for."""
 MOST_BLOCKS = 3 * THREADS + 2
 STEP = 2 * LEAF
 """Of a piece in a slab so much at a time is looked at while the next bytes come."""
@@ -36,8 +38,10 @@ LEAD = 2 * THREADS
 class _Pool:
     """Blocks that are free, and threads that work on others."""
 
+    size = THREADS
+
     def __init__(self) -> None:
-        self.threads = ThreadPoolExecutor(THREADS, "blocks")
+        self.threads = ThreadPoolExecutor(self.size, "blocks")
         self.eyes = ThreadPoolExecutor(THREADS, "looks")  # a problem is built from what they see, before all is hashed
         self._free: deque[bytearray] = deque()
         self._made = 0
@@ -61,6 +65,11 @@ class _Pool:
 def pool() -> _Pool:
     """Of this process, made when first needed."""
     return _Pool()
+
+
+def only_store() -> None:
+    """This process receives no uploads. Called before anything is stored."""
+    _Pool.size = STORING
 
 
 class Blocks:

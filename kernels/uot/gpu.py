@@ -15,11 +15,12 @@ from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot.batch.gpu_batch import solve_batch, solve_stack
 from kernels.uot.build import Transport
-from kernels.uot.dense.gpu_dense import SAFE, Begun, exact, solve_dense
+from kernels.uot.dense.gpu_dense import Begun, exact, solve_dense
 from kernels.uot.dense.gpu_ranks import solve_ranks
 from kernels.uot.gpu_answer import answer
 from kernels.uot.iteration import gpu_launch as on
 from kernels.uot.iteration.gpu_geometry import NoGeometry
+from kernels.uot.rounding import SAFE
 from kernels.uot.several import told
 from kernels.uot.sides import solver as sides
 from kernels.uot.sparse import gpu_sparse

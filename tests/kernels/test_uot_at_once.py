@@ -15,7 +15,7 @@ from kernels.problems.several import SeveralTransports
 from kernels.problems.transport import UnbalancedTransport
 from kernels.unproved import unproved
 from kernels.uot import gpu as on_gpu
-from kernels.uot.batch import gpu_batch
+from kernels.uot.batch import gpu_batch, gpu_sweeps
 from kernels.uot.batch.answers import LOG2E, Answered, joined
 from kernels.uot.batch.steps import StackSteps
 from kernels.uot.iteration import gpu_launch as on
@@ -169,13 +169,14 @@ def test_what_is_wrong_with_one_is_told_of_it(
 @pytest.fixture
 def device(monkeypatch: pytest.MonkeyPatch) -> None:
     """The host's part of a solve on a GPU, with arrays of its stand-in, and sweeps of NumPy for the launch."""
-    monkeypatch.setattr(gpu_batch, "cp", STRICT)
-    monkeypatch.setattr(gpu_batch, "uploaded", STRICT.asarray)
-    monkeypatch.setattr(gpu_batch, "sent", lambda *arrays: [STRICT.asarray(array) for array in arrays])
-    monkeypatch.setattr(gpu_batch, "steps", StackSteps(STRICT))
+    for module in (gpu_batch, gpu_sweeps):
+        monkeypatch.setattr(module, "cp", STRICT)
+        monkeypatch.setattr(module, "uploaded", STRICT.asarray)
+    monkeypatch.setattr(gpu_sweeps, "sent", lambda *arrays: [STRICT.asarray(array) for array in arrays])
+    monkeypatch.setattr(gpu_sweeps, "steps", StackSteps(STRICT))
     kernel = SimpleNamespace(max_dynamic_shared_size_bytes=0)
-    monkeypatch.setattr(gpu_batch, "cuda", SimpleNamespace(kernel=lambda *_, **__: kernel))
-    monkeypatch.setattr(gpu_batch.Batch, "launch", swept)
+    monkeypatch.setattr(gpu_sweeps, "cuda", SimpleNamespace(kernel=lambda *_, **__: kernel))
+    monkeypatch.setattr(gpu_sweeps.Batch, "launch", swept)
 
 
 def swept(batch: Any, iterations: int, tolerance: float) -> None:
@@ -227,7 +228,7 @@ def test_a_stack_is_answered_as_its_problems(form: str, reg_m: Any, monkeypatch:
         found = joined(parts)
         return Answered(found.arrays, found.rest, Doubtful())  # type: ignore[arg-type]
 
-    monkeypatch.setattr(gpu_batch, "joined", doubtful)
+    monkeypatch.setattr(gpu_sweeps, "joined", doubtful)
     parts = on_gpu.solve(problem, options, Deadline())
     monkeypatch.setattr(claimed, "_values", lambda *_: None)
     assert at_once == claimed.claims(problem, parts)

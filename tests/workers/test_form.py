@@ -126,3 +126,12 @@ def test_who_takes_long_has_no_form() -> None:
     problem = card.build(clouds(TWO), options)
     for needs in (Estimate(1, 1, SHORT_S), Estimate(1, 1, 0.6 * SHORT_S, 0.6 * SHORT_S)):
         assert form_of(card, problem, options, "gpu", needs) == ""
+
+
+def test_a_training_loops_minibatch_has_a_form() -> None:
+    """By its own estimate: 32 problems of 256 x 256, without a certificate, on a GPU."""
+    card = SOLVERS["uot"]
+    options = card.options.model_validate(LOOP | {"certificate": "none", "tolerance": 1e-3})
+    problems = [card.build(clouds([(256, 256)] * 32, seed, np.float32), options) for seed in range(2)]
+    forms = {form_of(card, one, options, "gpu", card.estimate(one, options, "gpu")) for one in problems}
+    assert len(forms - {""}) == 1

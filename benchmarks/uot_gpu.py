@@ -26,7 +26,7 @@ from kernels.papers.map_uot.gpu import Plan
 from kernels.problems import UnbalancedTransport
 from kernels.problems.arrays import Array
 from kernels.uot import TransportOptions
-from kernels.uot.batch.gpu_batch import Batch
+from kernels.uot.batch.gpu_sweeps import Batch
 from kernels.uot.dense import gpu_dense
 from kernels.uot.dense.gpu_exact import ExactSweeps
 from kernels.uot.iteration import gpu_launch as on

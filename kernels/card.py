@@ -147,9 +147,9 @@ class Solver(Generic[Problem, OptionsOf]):
             `warm_up() -> None`. Imported when first used, so that a machine without CUDA never imports cupy.
         compiled_proofs: dotted modules of certificates that compile; their `warm_up()` goes with that of any device.
         runs_on: the devices that can solve this problem with these options; None: all of `modules`.
-        joint: solves small problems of one shape, with the same options, in one go; of each its solution and its
-            certificate, those of a solve by itself, or None where it is to be solved by itself. None: nothing is
-            gained by company.
+        joint: by device, what solves small problems of one shape, with the same options, in one go: of each its
+            solution and its certificate, those of a solve by itself, or None where it is to be solved by itself. On a
+            device that is missing nothing is gained by company.
         claimed: the objective of an answer for which no certificate was asked, as the solver has it; None: it has none.
         warm_start: maps a result array of an earlier job to the input that takes it.
         example: a wire request that works when pasted (small, with `solver`, `inputs`, `options`).
@@ -177,9 +177,9 @@ class Solver(Generic[Problem, OptionsOf]):
     runs_on: Callable[[Problem, OptionsOf], tuple[Device, ...]] | None = None
     claimed: Callable[[Problem, Solution], float | None] | None = None
     mend: Callable[[Problem, OptionsOf, Solution, Deadline, Device], Solution | None] | None = None
-    joint: (
-        Callable[[Sequence[Problem], OptionsOf, Deadline, Device], Sequence[tuple[Solution, Certificate] | None]] | None
-    ) = None
+    joint: Mapping[
+        Device, Callable[[Sequence[Problem], OptionsOf, Deadline], Sequence[tuple[Solution, Certificate] | None]]
+    ] = field(default_factory=dict)
     device_certificate: str = ""
     compiled_proofs: tuple[str, ...] = ()
     bundles: tuple[Bundle, ...] = ()

@@ -1,6 +1,7 @@
 """Dense linear assignment with certified duals."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -240,7 +241,7 @@ CARD = Solver[Problem, LapOptions](
         "kernels.certificates.brief",
     ),
     mend=_mend,
-    joint=_joint,
+    joint={"cpu": partial(_joint, device="cpu"), "gpu": partial(_joint, device="gpu")},
     warm_start={"u": "u0", "v": "v0"},
     unread={"cost": "fi"},
     groups=dict.fromkeys(("u", "v", "u_finer", "v_finer", "level"), "duals"),

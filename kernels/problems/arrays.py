@@ -58,6 +58,9 @@ It is beyond what the range checks take as a cost, its negation is itself, and a
 one beside it. Matrices of int32 and of the other integers have no forbidden entries.
 """
 
+TOLD = {"told": True}
+"""Marks a field of a problem (`metadata`) that its answer and its proof tell of, and that no solver looks at."""
+
 
 class InvalidProblem(ValueError):
     """The input is wrong. `field` names the input or option; the message says what was expected."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.problems.arrays import FORBIDDEN, Amounts, Floats, Inputs, InvalidProblem, Mask, finite, numeric
+from kernels.problems.arrays import FORBIDDEN, TOLD, Amounts, Floats, Inputs, InvalidProblem, Mask, finite, numeric
 from kernels.problems.worked_out import worked_out
 
 LARGEST_WHOLE = 1 << 60
@@ -27,8 +27,8 @@ class ExactTransport:
     cost: Amounts
     a: Amounts
     b: Amounts
-    mass_factor: float = 1.0
-    told: Mapping[str, Any] = field(default_factory=dict)
+    mass_factor: float = field(default=1.0, metadata=TOLD)
+    told: Mapping[str, Any] = field(default_factory=dict, metadata=TOLD)
     batch: None = None
 
     @property

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.problems.arrays import Floats, Inputs, InvalidProblem
+from kernels.problems.arrays import TOLD, Floats, Inputs, InvalidProblem
 from kernels.problems.weighted import real_matrix, weights_of
 from kernels.problems.worked_out import worked_out
 
@@ -33,7 +33,7 @@ class LowRankTransport:
     left: Floats | None = None
     right: Floats | None = None
     cost: Floats | None = None
-    told: Mapping[str, Any] = field(default_factory=dict)
+    told: Mapping[str, Any] = field(default_factory=dict, metadata=TOLD)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.problems.arrays import FORBIDDEN, Amounts, Array, InvalidProblem, Mask
+from kernels.problems.arrays import FORBIDDEN, TOLD, Amounts, Array, InvalidProblem, Mask
 from kernels.problems.transport import UnbalancedTransport
 
 KINDS = ("partial", "tv", "l2")
@@ -38,7 +38,7 @@ class MarginalTransport:
     reference: str = "product"
     mass: float = 0.0
     strengths: tuple[float, float] = (math.inf, math.inf)
-    told: Mapping[str, Any] = field(default_factory=dict)
+    told: Mapping[str, Any] = field(default_factory=dict, metadata=TOLD)
     batch: None = None
 
     @property

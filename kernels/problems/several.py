@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kernels.problems.arrays import Array, Floats
+from kernels.problems.arrays import TOLD, Array, Floats
 from kernels.problems.transport import UnbalancedTransport
 
 Form = Literal["one", "stack", "flat"]
@@ -31,7 +31,7 @@ class SeveralTransports:
     parts: tuple[UnbalancedTransport, ...]
     form: Form
     divergence: bool = False
-    told: Mapping[str, Any] = field(default_factory=dict)
+    told: Mapping[str, Any] = field(default_factory=dict, metadata=TOLD)
 
     @property
     def batch(self) -> int:

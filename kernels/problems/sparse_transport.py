@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.problems.arrays import Csr, Floats, Indices, Indices32, Inputs, InvalidProblem, Mask
+from kernels.problems.arrays import TOLD, Csr, Floats, Indices, Indices32, Inputs, InvalidProblem, Mask
 from kernels.problems.made import make
 from kernels.problems.sparse import stored
 from kernels.problems.transport import UnbalancedTransport, check_range, masses_of, same_mass, start_of
@@ -36,8 +36,8 @@ class SparseTransport:
     reference: str = "product"
     f0: Floats | None = None
     g0: Floats | None = None
-    mass_factor: float = 1.0
-    told: Mapping[str, Any] = field(default_factory=dict)
+    mass_factor: float = field(default=1.0, metadata=TOLD)
+    told: Mapping[str, Any] = field(default_factory=dict, metadata=TOLD)
     batch: None = None
 
     @property

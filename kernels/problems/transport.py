@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from kernels.problems.arrays import Array, Floats, Inputs, Integers, InvalidProblem, Reals, finite, numeric
+from kernels.problems.arrays import TOLD, Array, Floats, Inputs, Integers, InvalidProblem, Reals, finite, numeric
 from kernels.problems.seen import seen_of
 
 STRONGEST = 1e8
@@ -52,8 +52,8 @@ class UnbalancedTransport:
     reference: str = "product"
     f0: Floats | None = None
     g0: Floats | None = None
-    mass_factor: float | tuple[float, ...] = 1.0
-    told: Mapping[str, Any] = field(default_factory=dict)
+    mass_factor: float | tuple[float, ...] = field(default=1.0, metadata=TOLD)
+    told: Mapping[str, Any] = field(default_factory=dict, metadata=TOLD)
     labels: Integers | None = None
 
     @functools.cached_property

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BeforeValidator, Field, PositiveFloat
 
 from kernels.card import Device, InputSpec, Options, Solver
-from kernels.certificates import partial
+from kernels.certificates import partial as partial_proofs
 from kernels.certificates.several import certify
 from kernels.certificates.sparse import certify as certify_sparse
 from kernels.outline import dense as dense_input
@@ -20,6 +21,7 @@ from kernels.solution import Certificate, Solution, unheard
 from kernels.uot.build import SIDE, Transport, build, outlined
 from kernels.uot.claimed import claimed
 from kernels.uot.estimate import estimate
+from kernels.uot.joint import solve_jointly
 from kernels.uot.sides.build import marginal_transport, other_marginals
 from kernels.uot.sparse.build import sparse_problem
 from kernels.uot.strengths import Wanted, wanted
@@ -130,7 +132,7 @@ def _build(inputs: Inputs, options: TransportOptions) -> Transport:
 
 def _certify(problem: Transport, solution: Solution, progress: Callable[[float], None] = unheard) -> Certificate:
     if isinstance(problem, MarginalTransport):
-        return partial.certify(problem, solution, progress)
+        return partial_proofs.certify(problem, solution, progress)
     if isinstance(problem, SparseTransport):
         return certify_sparse(problem, solution, progress)
     return certify(problem, solution, progress)
@@ -211,6 +213,7 @@ CARD = Solver[Transport, TransportOptions](
     prefers_gpu=_prefers_gpu,
     spreads=_spreads,
     device_certificate="kernels.certificates.several.gpu",
+    joint={"gpu": partial(solve_jointly, device="gpu")},
     modules={"cpu": "kernels.uot.cpu.solver", "gpu": "kernels.uot.gpu"},
     warm_start={"f": "f0", "g": "g0"},
     unread={"cost": "f"},

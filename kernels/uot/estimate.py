@@ -17,7 +17,8 @@ from kernels.problems.exact_transport import ExactTransport
 from kernels.problems.marginal_transport import MarginalTransport
 from kernels.problems.several import SeveralTransports
 from kernels.problems.sparse_transport import SparseTransport
-from kernels.uot.build import Transport
+from kernels.uot.batch.suited import at_once, shows
+from kernels.uot.build import Entropic, Transport
 from kernels.uot.sparse.estimate import of_sparse
 
 if TYPE_CHECKING:
@@ -42,6 +43,10 @@ GPU_SWEEP_S, GPU_ENTRY_S, GPU_POINT_S = 1e-4, 1e-12, 3e-13
 """Of one sweep on a GPU, its look at the gap included, of one entry of that, and of one more coordinate."""
 GPU_CALL_S, GPU_ONE_S, GPU_PLAN_S, GPU_LINES_S = 4.5e-3, 3.5e-3, 4e-9, 2.5e-8
 """Of a call on a GPU, of one more problem in it, and of one entry of a plan: also where lines are left out of it."""
+STACK_CALL_S, STACK_ONE_S, PROCESSORS = 3e-3, 3e-5, 132
+"""Of a call whose problems are all answered at once, of one more problem in it, and how many are swept side by side."""
+STACK_BYTES = 24
+"""Of an entry there: its cost, that in float32, and its place in the plan that is added up."""
 FEW, GPU_FEW_S = 1 << 14, 6e-3
 """Entries below which every sweep on a GPU is sent from the host, and what one takes."""
 COPIED_BYTES_S = 1e10
@@ -68,6 +73,8 @@ def estimate(problem: Transport, options: "TransportOptions", device: Device) ->
     elif isinstance(problem, SparseTransport):
         sweeps = _sweeps(problem.spread / problem.reg, min(problem.reg_m) / problem.reg, options)
         found = of_sparse(problem, sweeps, device)
+    elif device == "gpu" and in_one_go(problem, options):
+        found = _of_stack(problem, options)
     elif isinstance(problem, SeveralTransports):
         found = _of_several(problem, options, device)
     else:
@@ -109,6 +116,38 @@ def _of_several(problem: SeveralTransports, options: "TransportOptions", device:
         sum(count * one.certify_seconds for count, one in each),
         sum(count * one.first_seconds for count, one in each),
     )
+
+
+def in_one_go(problem: Entropic, options: "TransportOptions") -> bool:
+    """Whether a GPU is likely to solve and answer all problems of a batch or a list together, and none by itself."""
+    if not at_once(problem, options):
+        return False
+    first = _first(problem)
+    return not _forbids(first) and shows(first, spread_of(first), options.tolerance)
+
+
+def _of_stack(problem: Entropic, options: "TransportOptions") -> Estimate:
+    """A block each, of plain sweeps; as many side by side as the GPU has processors, and no time for each answer."""
+    m, n = problem.shape
+    first, count = _first(problem), problem.batch or 1
+    entries = count * m * n
+    given = sum(map(_given, problem.parts)) if isinstance(problem, SeveralTransports) else _given(problem)
+    once_s = STACK_CALL_S + count * STACK_ONE_S + given / COPIED_BYTES_S
+    sweeps = expected_sweeps(first, options.model_copy(update={"acceleration": False}))
+    sweep_s = max(count, PROCESSORS) * m * n * GPU_ENTRY_S
+    vectors = 64 * 8 * count * (m + n)
+    return Estimate(
+        2 * given + vectors + BLOCKS,
+        given + entries * STACK_BYTES + vectors + LEAST_BYTES,
+        once_s + sweeps * sweep_s,
+        pace() * count * (PROOF_S + m * n * _proof_s(first, options)),
+        once_s + sweep_s,
+    )
+
+
+def _first(problem: Entropic) -> UnbalancedTransport:
+    """One of the problems, or the batch, whose first is looked at."""
+    return problem.parts[0] if isinstance(problem, SeveralTransports) else problem
 
 
 def _of_one(problem: UnbalancedTransport, options: "TransportOptions", device: Device) -> Estimate:
@@ -173,7 +212,7 @@ def expected_sweeps(problem: UnbalancedTransport, options: "TransportOptions") -
     """
     if min(problem.shape) == 1:
         return min(float(options.iterations), 3.0)
-    return _sweeps(_spread(problem) / problem.reg, min(problem.reg_m) / problem.reg, options)
+    return _sweeps(spread_of(problem) / problem.reg, min(problem.reg_m) / problem.reg, options)
 
 
 def _sweeps(spread: float, tight: float, options: "TransportOptions") -> float:
@@ -212,7 +251,7 @@ def _forbids(problem: UnbalancedTransport) -> bool:
 
 def _proof_s(problem: UnbalancedTransport, options: "TransportOptions") -> float:
     """Of one entry of a certificate."""
-    steepness = _spread(problem) / problem.reg
+    steepness = spread_of(problem) / problem.reg
     if np.isinf(problem.reg_m).all():
         return min(REPAIRED_S + steepness * STEEPER_S, STEEPEST_S)
     if problem.x is not None:
@@ -231,7 +270,7 @@ def _spaced(size: int) -> Integers:
     return np.linspace(0, size - 1, min(size, SIDE)).astype(np.int64)
 
 
-def _spread(problem: UnbalancedTransport) -> float:
+def spread_of(problem: UnbalancedTransport) -> float:
     """Of the permitted costs, from a sample of rows and columns, which a worker need not read again."""
 
     def look() -> float:

@@ -15,11 +15,12 @@ from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot.batch.gpu_batch import solve_batch, solve_stack
 from kernels.uot.build import Transport
-from kernels.uot.dense.gpu_dense import SAFE, Begun, exact, solve_dense
+from kernels.uot.dense.gpu_dense import Begun, exact, solve_dense
 from kernels.uot.dense.gpu_ranks import solve_ranks
 from kernels.uot.gpu_answer import answer
 from kernels.uot.iteration import gpu_launch as on
 from kernels.uot.iteration.gpu_geometry import NoGeometry
+from kernels.uot.rounding import SAFE
 from kernels.uot.several import told
 from kernels.uot.sides import solver as sides
 from kernels.uot.sparse import gpu_sparse
@@ -50,7 +51,8 @@ def solve(problem: Transport, options: "TransportOptions", deadline: Deadline) -
         term), and the plan is its derivative in the costs.
     Guarantee:
         "gap_reached": primal value of the plan minus dual value of f, g is at most tolerance times the larger of both.
-        Sums are taken in a fixed order: the same bits on every run of the same device ("map-uot" aside).
+        Sums are taken in a fixed order: the same bits on every run of the same device ("map-uot" aside). A job of one
+        problem that is solved with others has those of a batch (joint.py).
     Numerics:
         Exponents and row sums float32, relative to the last row sums, so that no reg is too small for them; sums over
         rows and blocks, potentials and the gap in float64. Terms below 2^-126 of their row flush to zero. Where float32

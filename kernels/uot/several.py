@@ -33,14 +33,26 @@ def told(
         solve: solves one problem, or a batch with the same strengths.
         stack: solves problems of one shape together, and answers with a batch axis or by problem; None where it cannot.
     """
+    if not isinstance(problem, SeveralTransports):
+        return _stated(problem, solve(problem, options, deadline))
+    parts = stack(problem, options, deadline)
+    if parts is None:
+        parts = [solve(part, options, deadline) for part in problem.parts]
+    if isinstance(parts, Solution):
+        return of_all(problem, parts)
+    return _stated(problem, _together(problem, parts, options))
+
+
+def of_all(problem: Entropic, solution: Solution) -> Solution:
+    """The solution of a job from that of all its problems at once, whose arrays have a batch axis if it has several."""
+    if isinstance(problem, SeveralTransports) and problem.form == "flat":
+        solution.arrays = {name: array.reshape(-1, *array.shape[2:]) for name, array in solution.arrays.items()}
+    return _stated(problem, solution)
+
+
+def _stated(problem: Entropic, solution: Solution) -> Solution:
+    """The solution, whose facts say which strengths the problem had."""
     if isinstance(problem, SeveralTransports):
-        parts = stack(problem, options, deadline)
-        if parts is None:
-            parts = [solve(part, options, deadline) for part in problem.parts]
-        if isinstance(parts, Solution):
-            solution = _laid_out(problem, parts)
-        else:
-            solution = _together(problem, parts, options)
         each = problem.parts
         solution.facts |= {
             "reg": [part.reg for part in each],
@@ -48,16 +60,8 @@ def told(
         }
         for name in dict.fromkeys(name for part in each for name in part.told):
             solution.facts[name] = [part.told.get(name) for part in each]
-        return solution
-    solution = solve(problem, options, deadline)
-    solution.facts |= {"reg": problem.reg, "reg_m": [_spelled(one) for one in problem.reg_m], **problem.told}
-    return solution
-
-
-def _laid_out(problem: SeveralTransports, solution: Solution) -> Solution:
-    """The solution of a stack, whose arrays have a batch axis, as the form of the problem has them."""
-    if problem.form == "flat":
-        solution.arrays = {name: array.reshape(-1, *array.shape[2:]) for name, array in solution.arrays.items()}
+    else:
+        solution.facts |= {"reg": problem.reg, "reg_m": [_spelled(one) for one in problem.reg_m], **problem.told}
     return solution
 
 

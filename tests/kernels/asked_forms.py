@@ -21,7 +21,7 @@ from kernels.papers.hungarian.gpu import OURS, VERSIONS
 from kernels.problems.points import METRICS
 from kernels.qap.multistart import gpu_multistart
 from kernels.shelf import Form
-from kernels.uot.batch import gpu_batch
+from kernels.uot.batch import suited
 from kernels.uot.iteration import gpu_launch
 from kernels.uot.iteration.gpu_geometry import Geometry, NoGeometry, geometry, points_geometry
 
@@ -122,7 +122,7 @@ def _certificates() -> Iterator[tuple[str, dict[str, Any]]]:
 def _transport() -> Iterator[tuple[str, dict[str, Any]]]:
     yield from (("uot/iteration/clusters.cu", {"CS": cluster}) for cluster in gpu_launch.CLUSTERS)
     names = ("WARPS", "ROWS", "COLS", "HELD", "BLOCKS")
-    yield from (("uot/batch/batch.cu", dict(zip(names, shape[2:], strict=True))) for shape in gpu_batch.SHAPES)
+    yield from (("uot/batch/batch.cu", dict(zip(names, shape[2:], strict=True))) for shape in suited.SHAPES)
     yield "papers/map_uot/map_uot.cu", {}
 
 

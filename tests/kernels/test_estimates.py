@@ -35,6 +35,8 @@ CASES: list[Case] = (
     assignment.CASES + auction.CASES + quadratic.CASES + transport.CASES + barycenter.CASES + lowrank.CASES
 )
 CASES += multimarginal.CASES + lawler.CASES + sparse_transport.CASES
+SHORT_S = 0.01
+"""As workers/jobs/form.py has it: jobs that take longer have no company."""
 DEVICES: tuple[Device, ...] = ("cpu", "gpu")
 
 PEAKS = """
@@ -174,6 +176,67 @@ def test_small_reg_takes_longer() -> None:
     assert took == sorted(took)
     assert took[2] > 3 * took[0]
     assert seconds("uot", given, reg=0.01, tolerance=1e-2) < seconds("uot", given, reg=0.01)
+
+
+LOOP: dict[str, Any] = {"reg": 0.1, "reg_m": "inf", "output": "potentials", "tolerance": 1e-3, "certificate": "none"}
+
+
+def minibatch(count: int, points: int = 256, form: str = "points", **more: Any) -> Estimate:
+    """Of a training loop's problems, on a GPU."""
+    card, rng = SOLVERS["uot"], np.random.default_rng(0)
+    options = card.options.model_validate(LOOP | more)
+    x, y = rng.random((2, count * points, 2), np.float32)
+    inputs: dict[str, Any] = {"x": x, "y": y, "sizes": np.full((count, 2), points)}
+    if form != "points":
+        inputs = {"cost": rng.random((count, points, points)).astype(np.float32)}
+    if form == "costs with regs":
+        inputs["regs"] = np.full(count, 0.1)
+    return card.estimate(card.build(inputs, options), options, "gpu")
+
+
+@pytest.mark.parametrize("form", ["points", "costs", "costs with regs"])
+def test_a_minibatch_takes_a_gpu_little_more_than_its_call(form: str) -> None:
+    """Measured: 4.2 ms on an H100's host, 2.3 to 2.7 on an H200's."""
+    whole = minibatch(32, form=form)
+    assert 3e-3 < whole.first_seconds < whole.seconds < 6e-3
+    assert whole.seconds < 1.5 * minibatch(8, form=form).seconds
+    assert minibatch(64, form=form).seconds < SHORT_S
+
+
+def test_a_minibatch_takes_a_gpu_longer_by_what_has_no_room() -> None:
+    """Problems beyond one for each of its processors are swept after the others."""
+    took = [minibatch(count).seconds for count in (64, 128, 384, 640)]
+    steps = np.diff(took)
+    assert steps[1:] == pytest.approx(steps[1], rel=0.05)
+    assert steps[1] > 1.05 * 4 * steps[0]  # of 256 and of 64 problems
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"output": "plan"}, {"top_k": 1}, {"gradients": True}, {"tolerance": 1e-6}, {"reg": 1e-3}, {"method": "map-uot"},
+     {"storage": "float64"}, {"metric": "inner"}, {"divergence": True}],
+)  # fmt: skip
+def test_answers_one_by_one_take_a_gpu_each_its_time(more: dict[str, Any]) -> None:
+    assert minibatch(32, **more).seconds > 32 * 3e-3
+
+
+def test_a_minibatch_of_other_problems_takes_each_its_time() -> None:
+    """Above 256 lines, or with a forbidden entry or a line without mass, each is solved by itself."""
+    card, cost = SOLVERS["uot"], np.random.default_rng(0).random((8, 100, 100))
+    options = card.options.model_validate(LOOP | {"reg_m": 1.0})
+    closed = cost.copy()
+    closed[0, :, :50] = np.inf
+    a = np.full(100, 0.01)
+    a[3] = 0
+    for inputs in ({"cost": np.ones((8, 257, 2))}, {"cost": closed}, {"cost": cost, "a": a}):
+        assert card.estimate(card.build(inputs, options), options, "gpu").seconds > 8 * 3e-3
+    assert card.estimate(card.build({"cost": cost}, options), options, "gpu").seconds < 5e-3
+
+
+def test_a_minibatch_takes_a_gpu_room_for_its_matrices() -> None:
+    """Distances in float64, costs in float32 and the plan that is added up, though points are all that came."""
+    assert minibatch(32).device_bytes >= 32 * 256 * 256 * 20
+    assert minibatch(32, form="costs with regs").device_bytes >= 32 * 256 * 256 * 16
 
 
 def test_only_a_limit_ends_a_search_that_nothing_proves() -> None:

@@ -34,14 +34,13 @@ def alone(problem: Any, options: Any) -> tuple[Any, Any]:
 @pytest.mark.parametrize("maximize", [False, True])
 @pytest.mark.parametrize("shape", [(1, 1), (8, 8), (5, 9), (9, 5), (32, 32), (70, 70)])
 def test_each_answer_is_that_of_a_solve_by_itself(shape: tuple[int, int], maximize: bool) -> None:
-    assert LAP.joint is not None
     options = LAP.options(maximize=maximize, seed=1)
     together = 0
     for family, costs in families(*shape).items():
         if maximize and family == "forbidden":
             costs = [-cost for cost in costs]
         problems = [LAP.build({"cost": cost}, options) for cost in costs]
-        for problem, found in zip(problems, LAP.joint(problems, options, Deadline(), "cpu"), strict=True):
+        for problem, found in zip(problems, LAP.joint["cpu"](problems, options, Deadline()), strict=True):
             if found is None:  # then it is solved by itself
                 continue
             together += 1
@@ -56,12 +55,11 @@ def test_each_answer_is_that_of_a_solve_by_itself(shape: tuple[int, int], maximi
 
 
 def test_what_has_no_proved_optimum_is_left_to_itself() -> None:
-    assert LAP.joint is not None
     options = LAP.options()
     none_at_all = np.full((3, 3), np.inf)
     none_at_all[0, 0] = 1
     problems = [LAP.build({"cost": cost}, options) for cost in (np.eye(3), none_at_all, np.eye(3) + 1)]
-    first, second, third = LAP.joint(problems, options, Deadline(), "cpu")
+    first, second, third = LAP.joint["cpu"](problems, options, Deadline())
     assert second is None
     assert first is not None
     assert third is not None
@@ -69,7 +67,6 @@ def test_what_has_no_proved_optimum_is_left_to_itself() -> None:
 
 
 def test_what_the_gpu_would_answer_otherwise_is_left_to_itself() -> None:
-    assert LAP.joint is not None
     for options in (LAP.options(seed=1), LAP.options(deterministic=True)):
         problems = [LAP.build({"cost": np.eye(3)}, options)] * 3
-        assert LAP.joint(problems, options, Deadline(), "gpu") == [None] * 3
+        assert LAP.joint["gpu"](problems, options, Deadline()) == [None] * 3

@@ -35,7 +35,7 @@ from kernels.qap.memetic import gpu_memetic
 from kernels.qap.memetic.layout import EVOLVE_ARGS, JUDGE_ARGS
 from kernels.qap.multistart import gpu_multistart
 from kernels.qap.multistart.layout import FOUND, PLAN, PROBLEM, SEARCH_ARGS
-from kernels.uot.batch import gpu_batch
+from kernels.uot.batch import gpu_sweeps
 from kernels.uot.dense import gpu_ranks
 from kernels.uot.iteration import gpu_launch
 from kernels.uot.iteration.layout import (
@@ -289,7 +289,7 @@ def test_of_the_ranks(launched: Launched, dense: gpu_launch.Dense, monkeypatch: 
 
 
 def test_of_a_batch_of_transports(launched: Launched) -> None:
-    batch = gpu_batch.Batch.__new__(gpu_batch.Batch)
+    batch = gpu_sweeps.Batch.__new__(gpu_sweeps.Batch)
     problem: Any = SimpleNamespace(reg=0.5, reg_m=(2.0, 3.0), reference="uniform", batch=2)
     batch.problem = problem
     batch.kernel, batch.threads, batch.shared = launched.kernel("", "solve_batch"), 64, 0

@@ -4,7 +4,6 @@ import importlib
 import sys
 from collections.abc import Callable
 from dataclasses import fields
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,9 @@ from kernels.problems.several import SeveralTransports
 from kernels.problems.transport import UnbalancedTransport
 from kernels.unproved import unproved
 from kernels.uot import gpu as on_gpu
-from kernels.uot.batch import gpu_batch
-from kernels.uot.batch.answers import LOG2E, Answered, joined
-from kernels.uot.batch.steps import StackSteps
-from kernels.uot.iteration import gpu_launch as on
-from kernels.uot.iteration.layout import CONVERGED, REASON, STATUS
-from tests.kernels.strict_arrays import STRICT, StrictArray
+from kernels.uot.batch import gpu_sweeps
+from kernels.uot.batch.answers import Answered, joined
+from tests.kernels.no_device import swept_blindly, without_device
 
 CARD = SOLVERS["uot"]
 build, claimed = (importlib.import_module(f"kernels.uot.{name}") for name in ("build", "claimed"))
@@ -168,31 +164,7 @@ def test_what_is_wrong_with_one_is_told_of_it(
 
 @pytest.fixture
 def device(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The host's part of a solve on a GPU, with arrays of its stand-in, and sweeps of NumPy for the launch."""
-    monkeypatch.setattr(gpu_batch, "cp", STRICT)
-    monkeypatch.setattr(gpu_batch, "uploaded", STRICT.asarray)
-    monkeypatch.setattr(gpu_batch, "sent", lambda *arrays: [STRICT.asarray(array) for array in arrays])
-    monkeypatch.setattr(gpu_batch, "steps", StackSteps(STRICT))
-    kernel = SimpleNamespace(max_dynamic_shared_size_bytes=0)
-    monkeypatch.setattr(gpu_batch, "cuda", SimpleNamespace(kernel=lambda *_, **__: kernel))
-    monkeypatch.setattr(gpu_batch.Batch, "launch", swept)
-
-
-def swept(batch: Any, iterations: int, tolerance: float) -> None:
-    """Sweeps in float64 in place of the kernel's, and the status that it would leave."""
-    problem, f = batch.problem, np.zeros(batch.problem.a.shape)
-    g, cost = np.zeros(problem.b.shape), batch.cost.get().astype(np.float64) / problem.reg
-    damping = [1.0 if np.isinf(strength) else strength / (strength + problem.reg) for strength in problem.reg_m]
-    for _ in range(60):
-        f = -damping[0] * np.log((problem.b[:, None, :] * np.exp(g[:, None, :] - cost)).sum(axis=2))
-        g = -damping[1] * np.log((problem.a[:, :, None] * np.exp(f[:, :, None] - cost)).sum(axis=1))
-    batch.potential, batch.g = (
-        StrictArray(potential * LOG2E + beta) for potential, beta in ((f, batch.beta_a), (g, batch.beta_b))
-    )
-    status = np.zeros((len(f), STATUS))
-    status[:, REASON], status[:, on.ITERATIONS] = CONVERGED, 60 + np.arange(len(f))
-    status[:, on.DUAL], status[:, on.GAP] = (problem.a * f).sum(axis=1), 1e-7
-    batch.status = StrictArray(status)
+    without_device(monkeypatch, swept_blindly)
 
 
 def stack(count: int, form: str) -> dict[str, Array]:
@@ -227,7 +199,7 @@ def test_a_stack_is_answered_as_its_problems(form: str, reg_m: Any, monkeypatch:
         found = joined(parts)
         return Answered(found.arrays, found.rest, Doubtful())  # type: ignore[arg-type]
 
-    monkeypatch.setattr(gpu_batch, "joined", doubtful)
+    monkeypatch.setattr(gpu_sweeps, "joined", doubtful)
     parts = on_gpu.solve(problem, options, Deadline())
     monkeypatch.setattr(claimed, "_values", lambda *_: None)
     assert at_once == claimed.claims(problem, parts)

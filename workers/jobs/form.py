@@ -8,7 +8,8 @@ is short, so that none waits long for the others, and starts from nothing.
 import functools
 import hashlib
 import json
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -50,18 +51,30 @@ def form_of(
     """The form of a problem as a short hash, "" when it is solved alone."""
     if not needs.seconds + needs.certify_seconds < SHORT_S:
         return ""
-    shapes = []
-    starts = card.warm_start.values()
+    try:
+        shapes = _outline(problem, frozenset(card.warm_start.values()))
+    except _Started:
+        return ""
+    model: Any = type(options)
+    said = options.model_dump_json() if options.model_fields_set else _unsaid(model)
+    return _hashed(card.name, queue, said, shapes)
+
+
+class _Started(Exception):
+    """The problem, or one of its parts, starts from an earlier answer."""
+
+
+def _outline(problem: Any, starts: frozenset[str]) -> tuple[Any, ...]:
+    """What of a problem matters: its kind, and of each field that is there its name and shape. Raises _Started."""
     kind: Any = type(problem)
+    found: list[Any] = [kind.__name__]
     for name in _names(kind):
         value = getattr(problem, name)
         if value is not None:
             if name in starts:
-                return ""
-            shapes.append((name, _shape(value)))
-    model: Any = type(options)
-    said = options.model_dump_json() if options.model_fields_set else _unsaid(model)
-    return _hashed(card.name, queue, said, (kind.__name__, *shapes))
+                raise _Started
+            found.append((name, _shape(value, starts)))
+    return tuple(found)
 
 
 @functools.lru_cache(4096)
@@ -78,16 +91,54 @@ def _unsaid(kind: Any) -> str:
 
 @functools.cache
 def _names(kind: Any) -> tuple[str, ...]:
-    return tuple(spec.name for spec in fields(kind))
+    """The fields of a problem, but for those that only its answer and proof tell of (`metadata` "told")."""
+    return tuple(spec.name for spec in fields(kind) if not spec.metadata.get("told"))
 
 
-def _shape(value: Any) -> Any:
-    """What of an array matters: its type and its shape; sparse ones count as alike by their shape alone.
+def _shape(value: Any, starts: frozenset[str]) -> Any:
+    """What of a field matters: of an array its type and its shape; sparse ones count as alike by their shape alone.
 
-    A number's type is said too: 1, 1.0 and True are one and the same to whoever looks for a form that was seen.
+    A number's type is said too: 1, 1.0 and True are one and the same to whoever looks for a form that was seen. Of
+    several parts each counts, and how many follow one another that are alike. Of names with values the names count: the
+    values came with the options. A tuple with names is a note on the entries, which are not of the form.
     """
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.shape
     if isinstance(value, Csr):
         return "csr", value.values.dtype.str, value.shape
+    if type(value) in (tuple, list):
+        return type(value).__name__, _runs(value, starts)
+    if isinstance(value, Mapping):
+        return type(value).__name__, tuple(map(str, value))
+    if is_dataclass(value):
+        return _outline(value, starts)
     return type(value).__name__, value if isinstance(value, str | int | float) else ""
+
+
+def _runs(values: Sequence[Any], starts: frozenset[str]) -> tuple[Any, ...]:
+    """The shapes of values in their order, each with how many alike follow one another."""
+    found: list[tuple[Any, int]] = []
+    for k, value in enumerate(values):
+        if k and _alike(values[k - 1], value):
+            found[-1] = found[-1][0], found[-1][1] + 1
+        else:
+            found.append((_shape(value, starts), 1))
+    return tuple(found)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two values have the same shape, told sooner than by their shapes: most parts are like the one before."""
+    if one is other:
+        return True
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, np.ndarray):
+        return bool(one.shape == other.shape and one.dtype == other.dtype)
+    if isinstance(one, str | int | float):
+        return bool(one == other)
+    if type(one) in (tuple, list):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    if is_dataclass(one) and not isinstance(one, Csr):
+        kind: Any = type(one)
+        return all(_alike(getattr(one, name), getattr(other, name)) for name in _names(kind))
+    return bool(_shape(one, frozenset()) == _shape(other, frozenset()))

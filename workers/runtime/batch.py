@@ -1,8 +1,8 @@
 """Several small jobs in one go: each keeps its own record, certificate, events and execution.
 
-Jobs of one form (workers/jobs/form.py) are solved as one batch where their card has a batched form, and one after the
-other where it has none. What does not come out of a batch with a proved optimum is solved again by itself, with its
-own clock and cancel flag, so that no member's trouble is another's.
+Jobs of one form (workers/jobs/form.py) are solved as one batch where their card has a batched form for the device, and
+one after the other where it has none. What does not come out of a batch with all that was asked for is solved again by
+itself, with its own clock and cancel flag, so that no member's trouble is another's.
 """
 
 import contextlib
@@ -11,12 +11,12 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kernels import SOLVERS, Certificate, Deadline, Solution, Solver
+from kernels import SOLVERS, Certificate, Deadline, InputChanged, Solution, Solver
 from workers.jobs.records import Ending, Order
 from workers.runtime import traces
 from workers.runtime.document import Bench, Solved
 from workers.runtime.outlast import outlast
-from workers.runtime.run import concluded, ending_of, loaded, told_before, until_begun
+from workers.runtime.run import DeviceLost, concluded, ending_of, loaded, told_before, until_begun
 
 FEW = 2
 FLUSH_S = 0.01
@@ -39,9 +39,14 @@ def endings(orders: Sequence[Order], bench: Bench) -> Iterator[list[Ending]]:
 
 
 def _together(orders: Sequence[Order], bench: Bench) -> dict[str, Ending]:
-    """Endings, by job, of those that were solved as one batch and proved."""
+    """Endings, by job, of those that were solved as one batch, and proved where a proof was asked for.
+
+    Raises:
+        DeviceLost: the child must exit.
+    """
     card = SOLVERS[orders[0].record["solver"]]
-    if card.joint is None:
+    joint = card.joint.get(bench.device)
+    if joint is None:
         return {}
     begun = time.perf_counter()
     all_staged = contextlib.nullcontext() if bench.staging is None else bench.staging.several()
@@ -56,7 +61,7 @@ def _together(orders: Sequence[Order], bench: Bench) -> dict[str, Ending]:
             options = members[0][2]
             limit_s = min(float(order.record["time_limit_s"]) for order in orders)
             batch.enter("solve")
-            solved = card.joint([problem for _, problem, _ in members], options, Deadline(limit_s), bench.device)
+            solved = joint([problem for _, problem, _ in members], options, Deadline(limit_s))
         batch.enter("certify", sum(one[0].timings_ms["certify"] for one in solved if one) / 1e3)
         batch.enter("store")
         ended = {
@@ -65,6 +70,8 @@ def _together(orders: Sequence[Order], bench: Bench) -> dict[str, Ending]:
             if one is not None
         }
         return ended
+    except InputChanged as error:  # as of a job by itself: what is on the device is to be believed no more
+        raise DeviceLost(f"{type(error).__name__}: {error}") from error
     except Exception as error:  # whose fault it is shows when each is solved by itself
         log.warning("a batch of %d jobs of %s is solved one by one: %r", len(orders), card.name, error)
         return {}

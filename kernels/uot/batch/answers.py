@@ -62,6 +62,13 @@ class Answered:
             return None
         return {name: array[k] for name, array in self.arrays.items() if self.rest[k] or name not in REST}
 
+    def some(self, which: slice) -> dict[str, Floats] | None:
+        """The arrays of some problems, as if there were no others; None where one is out of the ordinary."""
+        if self.strange[which].any():
+            return None
+        there = self.rest[which].any()
+        return {name: array[which] for name, array in self.arrays.items() if there or name not in REST}
+
 
 def joined(parts: list[Answered]) -> Answered:
     """Stacks one after the other."""

@@ -16,6 +16,7 @@ from kernels.uot.iteration import gpu_launch as on
 from kernels.uot.marginals import Marginals, ceiling
 from kernels.uot.outer import REMEMBERED, STAGE_GAP, STALLED, Rules, iterate
 from kernels.uot.points.gpu_clouds import PointClouds
+from kernels.uot.rounding import SAFE, hidden_gap, off_by
 from kernels.uot.stages import Run
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ RE_REFERENCES = 100  # by new references, which cost one more read
 SEEN = 1e-7  # of the dual value: a rise that float32 sums can show
 NOISE_BELOW = 1e-3  # relative gap from which on it is held against float32's noise
 STUCK = 2 * FIRST_SWEEPS  # sweeps without progress there, after which float32 has nothing left to find
-SAFE = 0.8  # of the tolerance is aimed at, so that rounding does not lift a gap above it
 
 
 def float32_noise(problem: UnbalancedTransport, run: Run, spread: float, farthest: float = 0.0) -> float:
@@ -41,22 +41,9 @@ def float32_noise(problem: UnbalancedTransport, run: Run, spread: float, farthes
     return float(hidden_gap(delta, mass, spread, run.dual, problem.reg_m))
 
 
-def hidden_gap(delta: Any, mass: Any, spread: Any, dual: Any, reg_m: tuple[float, float]) -> Any:
-    """The same from numbers, of one problem or of each of several: how far exponents are off, and the larger mass."""
-    strengths = sum(r if np.isfinite(r) else spread for r in reg_m)
-    # Between two balanced sides the rounding error of the sums itself must be moved, at the price of the spread.
-    moved = delta * spread if np.isinf(reg_m).all() else 0.0
-    return mass * (strengths * delta * delta + moved) / np.maximum(abs(dual), 1e-300)
-
-
 def _rounding(problem: UnbalancedTransport, run: Run, spread: float, farthest: float) -> float:
     """How far exponents of float32 may be off: by their own size, and by what exp2 and sums add."""
     return float(off_by(max(spread, farthest, float(np.abs(run.f).max()), float(np.abs(run.g).max())), problem.reg))
-
-
-def off_by(reach: Any, reg: float) -> Any:
-    """The same of exponents that are put together from parts of at most `reach`, in units of the cost."""
-    return 2e-6 + 2.0**-24 * reach * on.LOG2E / reg
 
 
 def _shown(problem: UnbalancedTransport, run: Run, spread: float, farthest: float) -> float:

@@ -5,8 +5,9 @@ connections post a 32 x 32 assignment as our client does with `Prefer: wait`, ea
 and once with the numbers as text. Printed are
 jobs per second, latency, and CPU milliseconds a job of each process and of the client; then the same for one
 connection, and lapx on the same matrices in this process. Rows go to benchmarks/results/small_jobs.jsonl, each with the
-load of the machine at that time. `--calls` counts instead what does not depend on that load: function calls of the API
-and commands of Redis, a job. To compare with a commit before, run it in a worktree of that commit.
+load of the machine at that time. `--solver auction` posts the same matrices as benefits of an auction. `--calls` counts
+instead what does not depend on that load: function calls of the API and commands of Redis, a job. To compare with a
+commit before, run it in a worktree of that commit.
 """
 
 import argparse
@@ -29,16 +30,18 @@ from workers.runtime.connection import connect
 
 READY_S = 300.0
 N = 32
+NAMES = {"lap": "cost", "auction": "benefit"}
+"""Of the matrix, by solver."""
 MARKS = (("redis-server", "redis"), ("runtime.worker", "worker"), ("runtime.child", "child"), ("serve", "api"))
 
 
-def bodies(count: int, digits: bool = False) -> list[bytes]:
+def bodies(count: int, digits: bool = False, solver: str = "lap") -> list[bytes]:
     """Different jobs of one form, as our client sends them; or with the numbers as text, as `curl` would."""
-    rng = np.random.default_rng(0)
-    costs = [rng.random((N, N)).round(6) for _ in range(count)]
+    rng, name = np.random.default_rng(0), NAMES[solver]
+    matrices = [rng.random((N, N)).round(6) for _ in range(count)]
     if digits:
-        return [json.dumps({"solver": "lap", "inputs": {"cost": cost.tolist()}}).encode() for cost in costs]
-    return [b"".join(job_body({"solver": "lap"}, {"cost": cost}).slices()) for cost in costs]
+        return [json.dumps({"solver": solver, "inputs": {name: one.tolist()}}).encode() for one in matrices]
+    return [b"".join(job_body({"solver": solver}, {name: one}).slices()) for one in matrices]
 
 
 def cpu_ms(processes: dict[str, list[psutil.Process]]) -> dict[str, float]:
@@ -61,9 +64,11 @@ def roles(serve: psutil.Process) -> dict[str, list[psutil.Process]]:
     return found
 
 
-def measure(port: int, serve: psutil.Process, connections: int, seconds: float, digits: bool = False) -> dict[str, Any]:
+def measure(
+    port: int, serve: psutil.Process, connections: int, seconds: float, digits: bool = False, solver: str = "lap"
+) -> dict[str, Any]:
     """One row."""
-    jobs, processes = bodies(64, digits), roles(serve)
+    jobs, processes = bodies(64, digits, solver), roles(serve)
     before, begun, own = cpu_ms(processes), time.monotonic(), time.process_time()
     taken, wrong = call(port, jobs, connections, seconds)
     lasted, after, count = time.monotonic() - begun, cpu_ms(processes), max(1, len(taken))
@@ -71,7 +76,7 @@ def measure(port: int, serve: psutil.Process, connections: int, seconds: float, 
     p50, p99 = np.percentile(taken or [0], [50, 99])
     costs = {role: round((after[role] - before[role]) / count, 3) for role in before}
     return {
-        "what": "small jobs over HTTP", "numbers": "digits" if digits else "bytes",
+        "what": "small jobs over HTTP", "solver": solver, "numbers": "digits" if digits else "bytes",
         "connections": connections, "n": N, "jobs_per_s": len(taken) / lasted,
         "p50_ms": float(p50), "p99_ms": float(p99), "cpu_ms_a_job": costs | {"all": round(sum(costs.values()), 3)},
         "client_cpu_ms_a_job": round(client, 3), "load": os.getloadavg()[0], "wrong": wrong[:3],
@@ -91,25 +96,26 @@ def peer(jobs: list[bytes]) -> dict[str, Any]:
     return {"what": "lapx in process", "n": N, "p50_ms": float(np.median(taken)), "load": os.getloadavg()[0]}
 
 
-def memory(folder: Path, port: int) -> dict[str, Any]:
+def memory(folder: Path, port: int, solver: str) -> dict[str, Any]:
     """What a tiny job leaves in Redis when it has ended."""
     redis = connect(f"unix://{next(folder.rglob('redis.sock'))}")
     before, count = int(redis.info("memory")["used_memory"]), 500
     taken: list[float] = []
     wrong: list[str] = []
     line = HTTPConnection("127.0.0.1", port)
-    for body in bodies(count):
+    for body in bodies(count, solver=solver):
         line.request("POST", "/v1/jobs", body, {"Content-Type": "application/json", "Prefer": "wait=20"})
         line.getresponse().read()
     del taken, wrong
     kib = (int(redis.info("memory")["used_memory"]) - before) / count / 1024
-    return {"what": "an ended job in Redis", "kib": kib}
+    return {"what": "an ended job in Redis", "solver": solver, "kib": kib}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--connections", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--solver", choices=NAMES, default="lap")
     parser.add_argument("--calls", action="store_true", help="count calls and commands; measure no time")
     arguments = parser.parse_args()
     if arguments.calls:
@@ -117,14 +123,16 @@ def main() -> None:
 
         count(arguments.connections, arguments.seconds)
         return
-    rows = Rows("small_jobs")
-    with service(workers=1) as there:
-        measure(there.port, there.process, arguments.connections, 2)
-        rows.add(**measure(there.port, there.process, arguments.connections, arguments.seconds))
-        rows.add(**measure(there.port, there.process, arguments.connections, arguments.seconds, digits=True))
-        rows.add(**measure(there.port, there.process, 1, arguments.seconds / 2))
-        rows.add(**memory(there.folder, there.port))
-    rows.add(**peer(bodies(64, digits=True)))
+    rows, solver = Rows("small_jobs"), arguments.solver
+    with service(workers=1, solvers=solver) as there:
+        port, serve, seconds = there.port, there.process, arguments.seconds
+        measure(port, serve, arguments.connections, 2, solver=solver)
+        rows.add(**measure(port, serve, arguments.connections, seconds, solver=solver))
+        rows.add(**measure(port, serve, arguments.connections, seconds, digits=True, solver=solver))
+        rows.add(**measure(port, serve, 1, seconds / 2, solver=solver))
+        rows.add(**memory(there.folder, port, solver))
+    if solver == "lap":
+        rows.add(**peer(bodies(64, digits=True)))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any, Literal, cast
 
@@ -9,6 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from kernels.auction.estimate import estimate
+from kernels.auction.joint import solve_jointly
 from kernels.card import Device, InputSpec, Options, Solver
 from kernels.deadline import Deadline
 from kernels.outline import dense
@@ -193,6 +195,7 @@ CARD = Solver[Auction, AuctionOptions](
     certify=_certify,
     device_certificate="kernels.certificates.gpu.gpu_auction",
     mend=_mend,
+    joint={"cpu": partial(solve_jointly, device="cpu")},
     estimate=estimate,
     prefers_gpu=_prefers_gpu,
     modules={"cpu": "kernels.auction.cpu.solver", "gpu": "kernels.auction.gpu"},

@@ -2,7 +2,8 @@
 
 Read `start.py` (how it begins), `rows.py` (short lists), `rounds.py` (bid, award) and `paths.py` (the finish) after
 this page. `square.py` is another way to the optimum, for sparse square graphs: `packing.py`, `thinned.py`,
-`nearness.py` and `phases.py`, then `whole_rows.py` and `whole_paths.py`.
+`nearness.py` and `phases.py`, then `whole_rows.py` and `whole_paths.py`. Small dense problems that come together are
+solved in `several.py`.
 """
 
 from fractions import Fraction
@@ -290,6 +291,7 @@ def _answer(state: SolveState, problem: Auction, options: "AuctionOptions", ende
 def warm_up() -> None:
     """Compile every kernel of this folder for int64 and float64."""
     from kernels.auction import AuctionOptions
+    from kernels.auction.cpu import several
     from kernels.auction.cpu.mend import mend
 
     ties = np.random.default_rng(0).integers(0, 3, (12, 12))  # short lists leave rows that need a path
@@ -300,3 +302,4 @@ def warm_up() -> None:
             mend(start, options, solve(start, options, Deadline()), Deadline())
         long = np.random.default_rng(0).integers(0, 3, (40, 40))  # rows long enough to be thinned
         solve(Auction(edges_of(long.astype(dtype)), True), AuctionOptions.model_validate({}), Deadline())
+        several.solve([Auction(ties.astype(dtype), True)], AuctionOptions.model_validate({}))

@@ -71,28 +71,36 @@ def together(service: Service, jobs: list[Job]) -> bool:
     return all(service.jobs.get(job.id, OWNER).state is State.RUNNING for job in jobs)
 
 
-def test_what_queued_up_is_solved_in_one_go_and_answered_one_by_one(service: Service) -> None:
-    given = costs(N)
-    with Stopped(worker_of(service)):
-        jobs = [small(service, "lap", {"cost": cost}, seed=3) for cost in given]
+@pytest.mark.parametrize(("solver", "name"), [("lap", "cost"), ("auction", "benefit")])
+def test_what_queued_up_is_solved_in_one_go_and_answered_one_by_one(service: Service, solver: str, name: str) -> None:
+    given, worker = costs(N), worker_of(service)
+    with Stopped(worker):
+        jobs = [small(service, solver, {name: cost}, seed=3) for cost in given]
     results = [service.jobs.result(service.ended(job).id, OWNER) for job in jobs]
     sizes = {result["facts"].get("solved_together") for result in results}
     assert max(sizes - {None}) >= N - 1  # the first may have been on its way by itself
-    card = SOLVERS["lap"]
+    card = SOLVERS[solver]
     options = card.options(seed=3)
     for job, cost, result in zip(jobs, given, results, strict=True):
-        solution, certificate = solve_and_prove(card, card.build({"cost": cost}, options), options, Deadline(), "cpu")
-        assert (result["id"], result["objective"], result["seed"]) == (job.id, certificate.objective, 3)
-        np.testing.assert_array_equal(unpack(result["arrays"]["assignment"]), solution.arrays["assignment"])
+        solution, certificate = solve_and_prove(card, card.build({name: cost}, options), options, Deadline(), "cpu")
+        assert (result["id"], result["objective"], result["seed"]) == (job.id, certificate.objective, solution.seed)
+        for kind in solution.arrays:
+            np.testing.assert_array_equal(unpack(result["arrays"][kind]), solution.arrays[kind])
         assert result["certificate"]["proved"] == certificate.proved
-        assert result["input_digests"]["cost"]["digest"] == of_array(cost)["blob"]
+        assert result["input_digests"][name]["digest"] == of_array(cost)["blob"]
         assert {"queued", "load", "solve", "certify", "total"} <= result["timings_ms"].keys()
+
+
+def quadratic(rng: np.random.Generator, n: int) -> dict[str, Array]:
+    """A job of a solver without a batched form."""
+    return {name: rng.integers(0, 9, (n, n)) for name in ("flow", "distance")}
 
 
 def test_a_solver_without_a_batched_form_takes_them_one_after_the_other(service: Service) -> None:
     rng = np.random.default_rng(0)
+    assert not SOLVERS["qap"].joint
     with Stopped(worker_of(service)):
-        jobs = [small(service, "auction", {"benefit": rng.integers(0, 90, (6, 6))}) for _ in range(5)]
+        jobs = [small(service, "qap", quadratic(rng, 4)) for _ in range(5)]
     assert all(service.ended(job).state is State.SUCCEEDED for job in jobs)
 
 
@@ -129,7 +137,7 @@ def test_a_child_killed_among_several_charges_none_and_each_runs_alone(service: 
         worker = worker_of(service)
         child = child_of(worker)
         with Stopped(worker):
-            jobs = [small(service, "auction", {"benefit": rng.random((44, 44))}) for _ in range(60)]
+            jobs = [small(service, "qap", quadratic(rng, 5)) for _ in range(60)]
         eventually(lambda: service.jobs.get(jobs[1].id, OWNER).state is not State.QUEUED)  # noqa: B023 (called at once)
         time.sleep(0.03)  # they are solved one after the other: some have ended, and one of the others kills the child
         kill(child)

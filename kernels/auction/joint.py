@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from kernels.auction import AuctionOptions
 
 Answer = tuple[Solution, Certificate]
+LARGEST = 1 << 13
+"""Entries of a problem, as of a matrix of 90 x 90. Calls take little of the time of a larger one."""
 MOST_ENTRIES = 1 << 17
 """Entries solved between two looks at the clock: a few ms."""
 
@@ -40,15 +42,16 @@ def solve_jointly(
         device: where to solve.
     Returns:
         Of each problem its solution and its certificate, or None for one that is to be solved by itself: it has no
-        optimum that is proved, or there was no time left.
+        optimum that is proved, or more than LARGEST entries, or there was no time left.
     Guarantee: assignment, prices, profits and certificate of each are those of a solve by itself. A GPU solves nothing
         together, and neither is what may end short of an optimum: with an epsilon or a limit of rounds.
     Complexity: that of the problems.
     """
     found: list[Answer | None] = [None] * len(problems)
-    if device == "gpu" or options.epsilon is not None or options.iteration_limit is not None or len(problems) < 2:
+    small = [k for k, problem in enumerate(problems) if _entries(problem) <= LARGEST]
+    if device == "gpu" or options.epsilon is not None or options.iteration_limit is not None or len(small) < 2:
         return found
-    for part in _parts(problems):
+    for part in _parts(problems, small):
         if deadline.expired():
             break
         begun_s = deadline.elapsed_s
@@ -63,7 +66,7 @@ def solve_jointly(
         for k, solution, certificate in zip(part, solutions, certificates, strict=True):
             if _is_optimal(solution, certificate):
                 solution.timings_ms |= spent
-                solution.facts["solved_together"] = len(problems)
+                solution.facts["solved_together"] = len(small)
                 found[k] = solution, certificate
     return found
 
@@ -74,12 +77,12 @@ def _is_optimal(solution: Solution, certificate: Certificate) -> bool:
     return bool(proved) and solution.termination is Termination.OPTIMAL
 
 
-def _parts(problems: Sequence[Auction]) -> Iterator[list[int]]:
-    """The problems by number, one after the other, as many at a time as have MOST_ENTRIES, or one."""
+def _parts(problems: Sequence[Auction], chosen: Sequence[int]) -> Iterator[list[int]]:
+    """The chosen problems, one after the other, as many at a time as have MOST_ENTRIES, or one."""
     part: list[int] = []
     entries = 0
-    for k, problem in enumerate(problems):
-        more = _entries(problem)
+    for k in chosen:
+        more = _entries(problems[k])
         if part and entries + more > MOST_ENTRIES:
             yield part
             part, entries = [], 0

@@ -115,6 +115,16 @@ def test_members_of_different_forms_are_none_of_each_others_business() -> None:
         same(found, alone(problem, options), len(problems))
 
 
+def test_what_is_large_is_left_to_itself() -> None:
+    """Company saves little of its time, and it would make the others wait."""
+    options = AUCTION.options()
+    sizes = (8, 91, 9, 90)
+    problems = [AUCTION.build({"benefit": np.eye(n)}, options) for n in sizes]
+    answers = together(problems, options)
+    assert [found is None for found in answers] == [n * n > joint.LARGEST for n in sizes]
+    same(answers[0], alone(problems[0], options), 3)
+
+
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])
 def test_what_has_no_proved_optimum_is_left_to_itself(dtype: Any) -> None:
     options = AUCTION.options()

@@ -38,6 +38,8 @@ def families(n_rows: int, n_cols: int) -> dict[str, list[dict[str, Array | Csr]]
     forbidden[rng.random(forbidden.shape) < 0.2] = -np.inf
     x, y = rng.random((COUNT, n_rows, 2)), rng.random((COUNT, n_cols, 2))
     lines = np.arange(n_rows)[:, None] * np.arange(n_cols)
+    wide = rng.random((COUNT, n_rows, n_cols)) * 2.0**-300
+    wide[:, 0] = np.ldexp(wide[:, 0], 1200)  # what is brought near 1 loses the other rows
     benefits: dict[str, list[Array] | list[Csr]] = {
         "floats": list(rng.random((COUNT, n_rows, n_cols))),
         "halves": list(rng.random((COUNT, n_rows, n_cols)).astype(np.float32)),
@@ -47,6 +49,7 @@ def families(n_rows: int, n_cols: int) -> dict[str, list[dict[str, Array | Csr]]
         "lines": [lines * k for k in range(COUNT)],
         "far off": list(rng.random((COUNT, n_rows, n_cols)) * 2.0**-600),
         "some far off": [rng.random((n_rows, n_cols)) * 2.0 ** (300 * k) for k in range(3)],
+        "wide": list(wide),
         "forbidden": list(forbidden),
         "sparse whole": graphs(n_rows, n_cols, 4, np.int64),
         "sparse floats": graphs(n_rows, n_cols, 4, np.float64),
@@ -171,19 +174,23 @@ def test_one_proof_of_all_stands_for_no_smaller_gap_than_each_has() -> None:
 
 @pytest.mark.parametrize("name", ["assignment", "prices", "profits"])
 def test_arrays_of_wrong_sizes_are_proved_by_nobody(name: str) -> None:
-    """Two whose sizes are wrong, so that those of all together are right."""
+    """Two that are cut apart at a wrong place, so that all together are the arrays of an optimum."""
     options = AUCTION.options()
     problems = [AUCTION.build(one, options) for one in families(8, 8)["ties"]]
     solutions = [alone(problem, options)[0] for problem in problems]
-    for k, size in ((0, 9), (1, 7)):
-        solutions[k].arrays[name] = np.resize(solutions[k].arrays[name], size)
+    one, other = (solutions[k].arrays[name] for k in (0, 1))
+    moved = other[:1] + 8 if name == "assignment" else other[:1]
+    solutions[0].arrays[name], solutions[1].arrays[name] = np.append(one, moved), other[1:]
     certificates = joint._certified(problems, solutions)
     assert [bool(one.holds) for one in certificates] == [k > 1 for k in range(COUNT)]
     assert certificates == [AUCTION.certify(*pair) for pair in zip(problems, solutions, strict=True)]
 
 
 @pytest.mark.parametrize("said", [{"epsilon": 0.5}, {"iteration_limit": 3}])
-def test_what_may_end_short_of_the_optimum_is_left_to_itself(said: dict[str, Any]) -> None:
+def test_what_may_end_short_of_the_optimum_is_left_to_itself(
+    said: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(joint, "_solved", None)  # nothing is solved in vain
     options = AUCTION.options(**said)
     problems = [AUCTION.build({"benefit": np.eye(3)}, options)] * 3
     assert together(problems, options) == [None] * 3

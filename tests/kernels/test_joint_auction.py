@@ -36,6 +36,7 @@ def families(n_rows: int, n_cols: int) -> dict[str, list[dict[str, Array | Csr]]
     rng = np.random.default_rng(n_rows * 1000 + n_cols)
     forbidden = rng.random((COUNT, n_rows, n_cols))
     forbidden[rng.random(forbidden.shape) < 0.2] = -np.inf
+    forbidden[3, :2, 1:] = -np.inf  # two rows for one column
     x, y = rng.random((COUNT, n_rows, 2)), rng.random((COUNT, n_cols, 2))
     lines = np.arange(n_rows)[:, None] * np.arange(n_cols)
     wide = rng.random((COUNT, n_rows, n_cols)) * 2.0**-300

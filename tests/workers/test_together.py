@@ -91,7 +91,7 @@ def test_what_queued_up_is_solved_in_one_go_and_answered_one_by_one(service: Ser
         assert {"queued", "load", "solve", "certify", "total"} <= result["timings_ms"].keys()
 
 
-def quadratic(rng: np.random.Generator, n: int) -> dict[str, Array]:
+def quadratic(rng: np.random.Generator, n: int) -> dict[str, Array | Csr]:
     """A job of a solver without a batched form."""
     return {name: rng.integers(0, 9, (n, n)) for name in ("flow", "distance")}
 

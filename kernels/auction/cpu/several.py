@@ -27,7 +27,7 @@ COUNTS = ("bids", "augmentations", "rows_scanned")
 
 
 def suits(problem: Auction, options: "AuctionOptions") -> bool:
-    """Whether `solver.solve` would take paths alone, from nothing, over a matrix in which every pair is permitted."""
+    """Whether `solver.solve` would take paths alone, from nothing, over a matrix."""
     if isinstance(problem, PointAuction) or not isinstance(problem.weights, np.ndarray):
         return False
     starts = (problem.reject, problem.prices0, problem.assignment0)
@@ -35,7 +35,9 @@ def suits(problem: Auction, options: "AuctionOptions") -> bool:
 
 
 def solve(problems: Sequence[Auction], options: "AuctionOptions") -> list[Solution | None]:
-    """Solve problems of one shape and type that `suits` takes; None for one whose benefits are far from 1 in size.
+    """Solve problems of one shape and type that `suits` takes.
+
+    None stands for one that is to be solved by itself: its benefits are far from 1 in size, or a row finds no column.
 
     Returns: of each what `solver.solve` returns, to the last bit, as the same loops run in the same order.
     Complexity: time of the loops, and some 5 us a problem; memory of the benefits in eight bytes each.
@@ -63,22 +65,24 @@ def solve(problems: Sequence[Auction], options: "AuctionOptions") -> list[Soluti
     pair_each(
         graph, untouched(values), empty_lists(graph), search, row_of, queue, column_of, held, prices, profits, counts
     )
-    if exact:
+    solved = (column_of != UNASSIGNED).all(1)
+    if not exact:
+        solved &= _near(values)
+    else:
         profits = held - np.take_along_axis(prices, column_of, 1)
     found: list[Solution | None] = []
-    near = np.full(len(problems), True) if exact else _near(values)
     for k, told in enumerate(counts.tolist()):
         facts = {"rounds": 0, "bids": 0, "phases": 0, **dict(zip(COUNTS, told, strict=True))}
         arrays = {"assignment": column_of[k], "prices": prices[k], "profits": profits[k]}
         if options.trace:
             arrays["bidders"] = np.empty(0, np.int64)
-        found.append(Solution(Termination.OPTIMAL, "paths", arrays, facts=facts) if near[k] else None)
+        found.append(Solution(Termination.OPTIMAL, "paths", arrays, facts=facts) if solved[k] else None)
     return found
 
 
 def _near(values: Amounts) -> Array:
     """Of each problem, whether `proportion.bring_near` leaves it as it is."""
-    exponents = np.frexp(np.maximum(values.max(1), -values.min(1)))[1]
+    exponents = np.frexp(np.where(np.isfinite(values), np.abs(values), 0.0).max(1))[1]
     return np.asarray(np.abs(exponents) <= NEAR)
 
 
@@ -98,7 +102,7 @@ def pair_each(
 ) -> None:
     """Solve every problem: its benefits are a row of `values`, and its answer is a row of what follows `queue`.
 
-    `first` is the graph of the first problem. Of a complete matrix no search ends without a free column.
+    `first` is the graph of the first problem. Where a row finds no column, it and those after it stay without one.
     """
     start: Any = np.int64(0)  # no literal, which would be a type of its own
     most: Any = np.int64(1 << 62)
@@ -114,5 +118,7 @@ def pair_each(
         n_free = keep_content(graph, lists, matching, nothing, queue)
         n_free, counts[k, 0] = reduce_rows(graph, lists, matching, queue[:n_free], 8 * n_rows)
         counts[k, 1] = n_free
-        counts[k, 2] = augment_rows(graph, lists, matching, search, queue[:n_free], start, most)[1]
+        _, counts[k, 2], stuck = augment_rows(graph, lists, matching, search, queue[:n_free], start, most)
+        if stuck >= 0:
+            search.mark[:] = 0  # of the search that came to no end
         best_nets(graph, lists, matching.prices, profits[k])

@@ -209,10 +209,10 @@ def test_a_gpu_solves_each_by_itself() -> None:
     assert list(solve_jointly(problems, options, Deadline(), "gpu")) == [None] * 3
 
 
-def test_the_card_has_it() -> None:
-    assert set(AUCTION.joint) == {"cpu"}
+def test_the_card_has_it_for_a_cpu_alone() -> None:
     options = AUCTION.options()
     problems = [AUCTION.build(one, options) for one in families(8, 8)["floats"]]
+    assert set(AUCTION.joint) == {"cpu"}
     answers = AUCTION.joint["cpu"](problems, options, Deadline())
     assert all(answers)
     assert {answer[0].facts["solved_together"] for answer in answers if answer} == {COUNT}

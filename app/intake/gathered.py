@@ -20,7 +20,7 @@ from app.intake.document import allowed_inputs
 from app.intake.json_ragged import is_series, one_after_the_other
 from app.intake.multipart import Part
 from app.intake.parsed import Parsed
-from app.intake.reading import outlined, read_upload
+from app.intake.reading import in_place, outlined, read_upload
 from app.intake.visit import Visit
 from kernels import Array, Bundle, Csr, InvalidProblem, Solver
 from workers.jobs.job import Expired, InputRef, JobFailed, UnknownBlob, UnknownJob
@@ -277,9 +277,12 @@ class _Hand:
             raise InvalidProblem(field, f"refers to the part {name!r:.80}; {there}")
         self._unused.discard(name)
         form = replace(form, filename=part.filename or "", content_type=part.content_type)
-        reading = await self._read(part.sink.look(), form, field, at_hand=True)
-        if (sight := part.sink.glimpse()) is not None:
-            sight.tell(reading.value)
+        path, sight = part.sink.look(), part.sink.glimpse()
+        reading = None if self._outlines else in_place(self._visit, self._card, part.sink, sight, form, field)
+        if reading is None:
+            reading = await self._read(path, form, field, at_hand=True)
+            if sight is not None:
+                sight.tell(reading.value)
         keep = partial(self._keeper.keep, part, reading)
         return Found(reading.value, keep, lambda: frozen(part.sink.digest, reading))
 

@@ -26,14 +26,18 @@ class Sight:
     size: int
     seen: Seen
 
-    def fits(self, array: Any) -> bool:
-        """Whether a mapped array is made of those bytes, read in that type."""
-        same = isinstance(array, np.memmap) and array.dtype.str == self.dtype and array.size == self.size
-        return bool(same and array.offset == self.offset and array.flags.c_contiguous)
+    def fits(self, array: Any, offset: int | None = None) -> bool:
+        """Whether an array is made of those bytes, read in that type.
 
-    def tell(self, array: Any) -> None:
-        """Note it for the checks of a problem, if the array is made of those bytes."""
-        if self.fits(array):
+        `offset`: where in the file it begins, which a mapped one says itself.
+        """
+        at = array.offset if isinstance(array, np.memmap) else offset
+        same = at == self.offset and array.dtype.str == self.dtype and array.size == self.size
+        return bool(same and array.flags.c_contiguous)
+
+    def tell(self, array: Any, offset: int | None = None) -> None:
+        """Note it for the checks of a problem, if the array is made of those bytes; for `offset` see `fits`."""
+        if self.fits(array, offset):
             note(array, self.seen)
 
     def text(self) -> bytes:

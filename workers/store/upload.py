@@ -155,6 +155,11 @@ class Writer:
         return self._looked == self.size
 
     @property
+    def memory(self) -> memoryview | None:
+        """All that came, to be read until this is closed; None where it lies in a file, or `look` was not called."""
+        return self._slab.view.toreadonly() if self._slab is not None and self.is_looked else None
+
+    @property
     def sight(self) -> Sight | None:
         """What was seen of the numbers of a long upload; None where it was not looked at or is no one array."""
         return None if self._blocks is None else self._blocks.sight()

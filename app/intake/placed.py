@@ -3,6 +3,7 @@
 import hashlib
 import json
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -36,7 +37,7 @@ async def place(built: Built, reply: str | None = None) -> Placed:
     try:
         job, job_id = await _submitted(built, most, reply)
     except (OverQuota, QuotaFull):
-        if most == MOST_BYTES or not _travels(built, most):
+        if _travellers(built, most) == _travellers(built, MOST_BYTES):
             raise
         job, job_id = await _submitted(built, MOST_BYTES, reply)  # the owner may have room for files
     if job is not None:
@@ -59,7 +60,9 @@ async def _timed(built: Built, most: int) -> tuple[dict[str, InputRef], dict[str
     spent = built.visit.spent_ms
     hashed = spent.get("hash", 0.0)
     with built.visit.timed("keep"):
-        kept = _kept(built, most) if _travels(built, most) else await run_in_threadpool(_kept, built, most)
+        travellers = _travellers(built, most)
+        at_once = len(travellers) == len(built.sources)
+        kept = _kept(built, travellers) if at_once else await run_in_threadpool(_kept, built, travellers)
     spent["keep"] = max(0.0, spent["keep"] - (spent.get("hash", 0.0) - hashed))
     return kept
 
@@ -94,23 +97,21 @@ def _fingerprint(request: Any, options: dict[str, Any], named: dict[str, InputRe
     return hashlib.sha256(json.dumps([around, options, named], sort_keys=True).encode()).hexdigest()
 
 
-def _travels(built: Built, most: int) -> bool:
-    """Whether all inputs go along in the job's record, so that nothing is written."""
-    sources = built.sources.values()
-    small = sum(size_of(source.value) for source in sources) <= most
-    return small and not built.request.keep_inputs and all(source.name is not None for source in sources)
+def _travellers(built: Built, most: int) -> set[str]:
+    """Inputs that go along in the job's record: the smallest that came with the request, up to `most` bytes in all.
 
-
-def _kept(built: Built, most: int) -> tuple[dict[str, InputRef], dict[str, InputRef]]:
-    """How the job refers to its inputs, and what they are called wherever they are.
-
-    Small ones that came with the request travel in the job's record, unless they are to be kept.
+    Whatever is to be kept stays behind.
     """
-    came = [source for source in built.sources.values() if source.name is not None]
-    travel = not built.request.keep_inputs and sum(size_of(source.value) for source in came) <= most
+    came = () if built.request.keep_inputs else built.sources.items()
+    sizes = sorted((size_of(source.value), name) for name, source in came if source.name is not None)
+    return {name for (_, name), total in zip(sizes, accumulate(size for size, _ in sizes), strict=True) if total <= most}
+
+
+def _kept(built: Built, travellers: set[str]) -> tuple[dict[str, InputRef], dict[str, InputRef]]:
+    """How the job refers to its inputs, and what they are called wherever they are."""
     inputs, named = {}, {}
     for name, source in built.sources.items():
-        if travel and source.name is not None:
+        if name in travellers and source.name is not None:
             named[name] = source.name()
             inputs[name] = carried(named[name], source.value)
         else:

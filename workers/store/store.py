@@ -134,7 +134,8 @@ class Store:
             self.folder.remark(name, sight.text())
 
     def _keep(self, sizes: Mapping[str, int], owner: str, seconds: float) -> None:
-        quota, free = Quota() if self.quota_of is None else self.quota_of(owner), self.folder.free()
+        quota = Quota() if self.quota_of is None else self.quota_of(owner)
+        free = self.folder.free() if quota.share < 1 else None  # which nobody asks of who may fill all
         until, share = self._redis.now() + seconds, 1.0 if free is None else quota.share
         if over := self._records.keep(sizes, owner, until, quota.bytes, share, max(0, (free or 0) - SPARE_BYTES)):
             raise too_much_kept(over, quota)

@@ -28,6 +28,7 @@ from workers.store.codec import Decoded, Form, Reading, read_text, several, spar
 from workers.store.doors import NotOpen
 from workers.store.inline import is_inline
 from workers.store.reference import CSR_PARTS, FIELDS, NOTES, form_of, frozen, of_array, written
+from workers.store.upload import Writer
 
 DOORS = ("file", "url")
 """What the operator has, and may let an owner name."""
@@ -40,12 +41,14 @@ WORTH_OUTLINING = 1 << 16
 class Source:
     """One input: its array, and how to keep it for the job.
 
-    `name` tells the same reference without keeping anything, for an array that came with the request.
+    `name` tells the same reference without keeping anything, for an array that came with the request. `sink` is the
+    upload that holds it, where it came in one.
     """
 
     value: Array | Csr
     keep: Callable[[], InputRef]
     name: Callable[[], InputRef] | None = None
+    sink: Writer | None = None
 
 
 @dataclass(frozen=True)
@@ -55,12 +58,13 @@ class Found:
     value: Decoded
     keep: Callable[[], InputRef]
     name: Callable[[], InputRef] | None = None
+    sink: Writer | None = None
 
     def one(self, field: str) -> Source:
         """The one matrix. Raises InvalidProblem when there are several."""
         if isinstance(self.value, dict):
             raise InvalidProblem(f"{field}.member", several(self.value))
-        return Source(self.value, self.keep, self.name)
+        return Source(self.value, self.keep, self.name, self.sink)
 
 
 @dataclass(frozen=True)
@@ -138,7 +142,8 @@ class _Keeper:
                 with self._timed("hash"):
                     part.sink.flush()
             if self._laid.wanted:
-                self._laid.names.append(self._store.lay(part.sink, self._owner))
+                how = self._laid.counted, not self._laid.at_once
+                self._laid.names.append(self._store.lay(part.sink, self._owner, *how))
             else:
                 self._store.adopt(part.sink, self._owner)
             self._kept.add(part.name)
@@ -284,7 +289,7 @@ class _Hand:
             if sight is not None:
                 sight.tell(reading.value)
         keep = partial(self._keeper.keep, part, reading)
-        return Found(reading.value, keep, lambda: frozen(part.sink.digest, reading))
+        return Found(reading.value, keep, lambda: frozen(part.sink.digest, reading), part.sink)
 
     async def _read(self, path: Path, form: Form, field: str, at_hand: bool = False) -> Reading:
         """What a file holds: or, where an outline will do and is told, a stand-in for it.

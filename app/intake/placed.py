@@ -10,6 +10,7 @@ from starlette.concurrency import run_in_threadpool
 
 from app.intake.built import Built
 from workers.jobs.job import Expired, InputRef, Job, OverQuota, QuotaFull, Submission, UnknownJob
+from workers.store.folder import name_of
 from workers.store.inline import MOST_AWAITED_BYTES, MOST_BYTES, carried, size_of
 
 
@@ -60,11 +61,34 @@ async def _timed(built: Built, most: int) -> tuple[dict[str, InputRef], dict[str
     spent = built.visit.spent_ms
     hashed = spent.get("hash", 0.0)
     with built.visit.timed("keep"):
-        travellers = _travellers(built, most)
-        at_once = len(travellers) == len(built.sources)
-        kept = _kept(built, travellers) if at_once else await run_in_threadpool(_kept, built, travellers)
+        travellers, laid = _travellers(built, most), built.visit.laid
+        laid.at_once = len(travellers) == len(built.sources) or await _counted(built, travellers)
+        try:
+            kept = _kept(built, travellers) if laid.at_once else await run_in_threadpool(_kept, built, travellers)
+        except BlockingIOError:  # another process is at the arena
+            laid.at_once = False
+            kept = await run_in_threadpool(_kept, built, travellers)
     spent["keep"] = max(0.0, spent["keep"] - (spent.get("hash", 0.0) - hashed))
     return kept
+
+
+async def _counted(built: Built, travellers: set[str]) -> bool:
+    """Count the inputs that stay behind as their owner's, if all lie in memory and have only to be named after that.
+
+    Raises as `Entry.keep`.
+    """
+    visit, store = built.visit, built.visit.desk.store
+    visit.laid.counted = False
+    sinks = [source.sink for name, source in built.sources.items() if name not in travellers]
+    there = [sink for sink in sinks if sink is not None and sink.memory is not None]
+    if not visit.laid.wanted or len(there) < len(sinks):
+        return False
+    if late := [sink for sink in there if not sink.is_hashed]:
+        with visit.timed("hash"):
+            await run_in_threadpool(lambda: [sink.flush() for sink in late])
+    sizes = {name_of(sink.digest, visit.owner): sink.size for sink in there}
+    visit.laid.counted = await visit.desk.entry.keep(sizes, visit.owner, store.keep_s, store.share_of)
+    return visit.laid.counted
 
 
 def _submission(built: Built, inputs: dict[str, InputRef], named: dict[str, InputRef], reply: str | None) -> Submission:
@@ -104,7 +128,8 @@ def _travellers(built: Built, most: int) -> set[str]:
     """
     came = () if built.request.keep_inputs else built.sources.items()
     sizes = sorted((size_of(source.value), name) for name, source in came if source.name is not None)
-    return {name for (_, name), total in zip(sizes, accumulate(size for size, _ in sizes), strict=True) if total <= most}
+    totals = accumulate(size for size, _ in sizes)
+    return {name for (_, name), total in zip(sizes, totals, strict=True) if total <= most}
 
 
 def _kept(built: Built, travellers: set[str]) -> tuple[dict[str, InputRef], dict[str, InputRef]]:

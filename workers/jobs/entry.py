@@ -8,13 +8,14 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import Any, TypeVar
 
 from workers.jobs.fresh import Fresh, Granted, fresh, workers_of
 from workers.jobs.job import Device, Job, NoSuchDevice, Submission, Unavailable, WorkerInfo
-from workers.jobs.quotas import Quotas
-from workers.jobs.records import Limits, submitting
+from workers.jobs.quotas import Quota, Quotas, too_much_kept
+from workers.jobs.records import OVER, Limits, submitting
 from workers.jobs.room import FULL, is_roomy, require_room, share_taken
 from workers.jobs.scripts import script
 from workers.jobs.wire import Cut, Wire
@@ -87,6 +88,30 @@ class Entry:
                     raise
                 await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))
         raise Unavailable("Redis does not answer: it was too slow, and nothing was made")
+
+    async def keep(
+        self, sizes: Mapping[str, int], owner: str, seconds: float, share: Callable[[Quota], tuple[float, int]]
+    ) -> bool:
+        """Count blobs as the owner's, as `Store` does before it gives bytes their name; False where it has to do so.
+
+        Args:
+            sizes: bytes of each, by name.
+            owner: whose they are.
+            seconds: for which they are kept, if no job holds them.
+            share: of the store that who has these limits may fill, and bytes that are free there.
+
+        Raises:
+            QuotaFull, StoreFull, Unavailable.
+        """
+        await self._look()
+        quota = self._quotas.fresh(owner)
+        if quota is None:
+            return False
+        until, told = self._clock.now() + seconds, chain[str | int](*sizes.items())
+        answer = int(await self._wire.run(script("keep"), owner, until, quota.bytes, *share(quota), *told))
+        if answer < 0:
+            raise too_much_kept(OVER[answer], quota)
+        return answer > 0  # else old bytes of such a name are just being deleted
 
     async def placed(self, place: Callable[[list[WorkerInfo]], T], aside: bool = False) -> T:
         """What `place` says, given the workers; if there was none for it, once more with those of this moment.

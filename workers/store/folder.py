@@ -25,7 +25,7 @@ from typing import Any
 
 from workers.jobs.job import UnknownBlob
 from workers.runtime.config import private_folder
-from workers.store.arena import Arena, is_slab
+from workers.store.arena import PATIENCE_S, Arena, is_slab
 from workers.store.digests import DIGEST, WORDS
 from workers.store.disk import copy_out, flush, give_name
 
@@ -100,14 +100,17 @@ class Folder:
         for first in range(256):
             private_folder(root / f"{first:02x}")
 
-    def lay(self, name: str, written: Path) -> bool:
+    def lay(self, name: str, written: Path, patient: bool = True) -> bool:
         """Put a finished file where this machine's processes find it, without a wait for the disk; `settle` it soon.
 
         Returns:
             False where too many bytes are laid already: `publish` this one.
+
+        Raises:
+            BlockingIOError: another process has the lock of the arena; soon, unless this call is `patient`.
         """
         if self.arena is not None and is_slab(written):
-            self.arena.lay(file_of(name), written)
+            self.arena.lay(file_of(name), written, PATIENCE_S if patient else 0.0)
             return True
         self._fresh.mkdir(parents=True, exist_ok=True, mode=0o700)
         laid = sum(_size(path) for path in self._fresh.iterdir())

@@ -99,16 +99,22 @@ class Store:
             self.owed.append(name)
 
     @guarded
-    def lay(self, writer: Writer, owner: str) -> str:
+    def lay(self, writer: Writer, owner: str, counted: bool = False, patient: bool = True) -> str:
         """As `adopt`, without a wait for the disk; returns what is to be settled. Raises as `adopt`.
 
         Until then, nobody may be told that the bytes are kept.
+
+        Args:
+            writer, owner: what is kept, and whose it is.
+            counted: `Entry.keep` has counted it.
+            patient: else BlockingIOError says that another process is at the arena just now.
         """
         writer.flush()
         name = name_of(writer.digest, owner)
-        self._keep({name: writer.size}, owner, self._settings.blob_ttl_s)
+        if not counted:
+            self._keep({name: writer.size}, owner, self.keep_s)
         with room():
-            if not self.folder.lay(name, writer.path):
+            if not self.folder.lay(name, writer.path, patient):
                 self.folder.publish(name, writer.path)
             self._remark(name, writer)
         return name
@@ -135,10 +141,19 @@ class Store:
 
     def _keep(self, sizes: Mapping[str, int], owner: str, seconds: float) -> None:
         quota = Quota() if self.quota_of is None else self.quota_of(owner)
-        free = self.folder.free() if quota.share < 1 else None  # which nobody asks of who may fill all
-        until, share = self._redis.now() + seconds, 1.0 if free is None else quota.share
-        if over := self._records.keep(sizes, owner, until, quota.bytes, share, max(0, (free or 0) - SPARE_BYTES)):
+        until = self._redis.now() + seconds
+        if over := self._records.keep(sizes, owner, until, quota.bytes, *self.share_of(quota)):
             raise too_much_kept(over, quota)
+
+    def share_of(self, quota: Quota) -> tuple[float, int]:
+        """The share of the store that an owner may fill, and the bytes that are free; who may fill all is not asked."""
+        free = self.folder.free() if quota.share < 1 else None
+        return (1.0, 0) if free is None else (quota.share, max(0, free - SPARE_BYTES))
+
+    @property
+    def keep_s(self) -> float:
+        """For so long an upload is kept that no job holds."""
+        return self._settings.blob_ttl_s
 
     @guarded
     def put_shorts(self, files: Sequence[Short], owner: str) -> None:

@@ -150,6 +150,11 @@ class Writer:
         return self._blocks is not None
 
     @property
+    def is_hashed(self) -> bool:
+        """Whether `flush` has nothing to wait for."""
+        return self._blocks is None or all(one.done() for one in self._blocks._under_way())
+
+    @property
     def is_looked(self) -> bool:
         """Whether `look` has been called since the last byte."""
         return self._looked == self.size

@@ -240,9 +240,11 @@ class Folder:
 
     def remark(self, name: str, text: bytes) -> None:
         """Write down what was seen of the blob's numbers: beside its bytes, and with them on the disk."""
-        if self.arena is not None and self.arena.is_laid(file_of(name)):
-            with contextlib.suppress(FileNotFoundError):  # the service ends
-                (self.arena.seen / file_of(name)).write_bytes(text)  # who reads half of it takes it for nothing
+        file = file_of(name)
+        if self.arena is not None and self.arena.is_laid(file):
+            # who reads half of it takes it for nothing; where there is no such folder, the service ends
+            with contextlib.suppress(FileNotFoundError), io.FileIO(f"{self.arena.seen}/{file}", "w") as remark:
+                remark.write(text)
             return
         written = self.temporary / f"seen-{uuid.uuid4().hex}"
         written.write_bytes(text)

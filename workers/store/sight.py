@@ -1,11 +1,11 @@
 """Watching for an array in the bytes of an upload, so that its range is known as soon as the last byte has come."""
 
-import json
 import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from pydantic_core import from_json, to_json
 
 from kernels import TYPES, Array, Glance, Seen, checksum_from, glance, note, together
 from workers.store import layouts
@@ -42,13 +42,13 @@ class Sight:
 
     def text(self) -> bytes:
         """As JSON."""
-        return json.dumps({**vars(self), "seen": self.seen.told()}).encode()
+        return to_json({**vars(self), "seen": self.seen.told()})
 
     @classmethod
     def read(cls, text: bytes) -> "Sight | None":
         """The other way round; None where the text is none, or was torn by a power cut."""
         try:
-            told = json.loads(text)
+            told = from_json(text)
             return cls(**{**told, "seen": Seen.heard(told["seen"])})
         except (ValueError, KeyError, TypeError):
             return None

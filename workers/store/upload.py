@@ -121,6 +121,7 @@ class Writer:
         self._expected = size
         self._slab: Slab | None = None
         self.size, self._looked = 0, -1
+        self._named: tuple[int, str] = -1, ""
 
     def _opened(self) -> int:
         """The file that takes what memory does not, made when it is first needed. Raises OSError."""
@@ -142,7 +143,11 @@ class Writer:
     @property
     def digest(self) -> str:
         """Of what has been written so far."""
-        return self._hash.digest if self._blocks is None else self._blocks.digest()
+        size, digest = self._named
+        if size != self.size:
+            digest = self._hash.digest if self._blocks is None else self._blocks.digest()
+            self._named = self.size, digest
+        return digest
 
     @property
     def is_long(self) -> bool:

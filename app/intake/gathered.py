@@ -20,14 +20,16 @@ from app.intake.document import allowed_inputs
 from app.intake.json_ragged import is_series, one_after_the_other
 from app.intake.multipart import Part
 from app.intake.parsed import Parsed
-from app.intake.reading import in_place, outlined, read_upload
+from app.intake.reading import in_place, lies_in, outlined, read_upload
 from app.intake.visit import Visit
 from kernels import Array, Bundle, Csr, InvalidProblem, Solver
 from workers.jobs.job import Expired, InputRef, JobFailed, UnknownBlob, UnknownJob
 from workers.store.codec import Decoded, Form, Reading, read_text, several, sparse
 from workers.store.doors import NotOpen
+from workers.store.handles import Handle, hand, lying
 from workers.store.inline import is_inline
 from workers.store.reference import CSR_PARTS, FIELDS, NOTES, form_of, frozen, of_array, written
+from workers.store.unpack import Scratch
 from workers.store.upload import Writer
 
 DOORS = ("file", "url")
@@ -49,6 +51,12 @@ class Source:
     keep: Callable[[], InputRef]
     name: Callable[[], InputRef] | None = None
     sink: Writer | None = None
+
+    def hand(self, folder: Path, scratch: Scratch) -> Handle:
+        """Where the array lies, for another process."""
+        if self.sink is None or not isinstance(self.value, np.ndarray) or not lies_in(self.value, self.sink):
+            return hand(self.value, folder, scratch)
+        return lying(self.value, self.sink.path, self.sink.size - self.value.nbytes)
 
 
 @dataclass(frozen=True)

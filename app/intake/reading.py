@@ -29,6 +29,11 @@ def in_place(visit: Visit, card: Solver, sink: Writer, sight: Sight | None, form
     return None if reading is None or card.reads(field.removeprefix("inputs."), reading.value) else reading
 
 
+def lies_in(array: Array, sink: Writer) -> bool:
+    """Whether an array was read `in_place`."""
+    return sink.memory is not None and np.may_share_memory(array, np.frombuffer(sink.memory, np.uint8))
+
+
 async def read_upload(visit: Visit, path: Path, form: Form, field: str, at_hand: bool = False) -> Reading:
     """What a file holds. Of one that is `at_hand` in memory a short header is read without a thread.
 

@@ -58,15 +58,18 @@ class Entry:
         if self._taken > FULL:
             await self._look(self._looked)  # it may have room again
             require_room(self._taken)
-        quota = self._quotas.fresh(submission.owner)
-        if quota is None:
-            quota = await asyncio.to_thread(self._quotas.of, submission.owner)
+        quota = await self._quota(submission.owner)
         one = fresh(submission, self._settings, Granted(quota, FULL * self._most), self._clock.now())
         outcome, told, position = await self._submitted(one)
         job = one.job(outcome, told, position, self._settings.max_queued)
         if job is None and told == one.job_id:  # sent again after a lost answer
             job = one.job("created", told, None, 0)
         return job, told
+
+    async def _quota(self, owner: str) -> Quota:
+        """The limits of an owner, which Redis is asked for now and then. Raises Unavailable."""
+        quota = self._quotas.fresh(owner)
+        return await asyncio.to_thread(self._quotas.of, owner) if quota is None else quota
 
     async def _submitted(self, one: Fresh) -> tuple[str, str, int]:
         """SUBMIT's answer. It may be sent again: a second one finds the job of the first.
@@ -104,11 +107,12 @@ class Entry:
             QuotaFull, StoreFull, Unavailable.
         """
         await self._look()
-        quota = self._quotas.fresh(owner)
-        if quota is None:
-            return False
+        quota = await self._quota(owner)
         until, told = self._clock.now() + seconds, chain[str | int](*sizes.items())
-        answer = int(await self._wire.run(script("keep"), owner, until, quota.bytes, *share(quota), *told))
+        try:
+            answer = int(await self._wire.run(script("keep"), owner, until, quota.bytes, *share(quota), *told))
+        except Cut:  # the store's own connection is another, and asks again
+            return False
         if answer < 0:
             raise too_much_kept(OVER[answer], quota)
         return answer > 0  # else old bytes of such a name are just being deleted

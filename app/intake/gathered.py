@@ -20,13 +20,14 @@ from app.intake.document import allowed_inputs
 from app.intake.json_ragged import is_series, one_after_the_other
 from app.intake.multipart import Part
 from app.intake.parsed import Parsed
-from app.intake.reading import in_place, lies_in, outlined, read_upload
+from app.intake.reading import in_place, outlined, read_upload
 from app.intake.visit import Visit
 from kernels import Array, Bundle, Csr, InvalidProblem, Solver
 from workers.jobs.job import Expired, InputRef, JobFailed, UnknownBlob, UnknownJob
 from workers.store.codec import Decoded, Form, Reading, read_text, several, sparse
 from workers.store.doors import NotOpen
-from workers.store.handles import Handle, hand, lying
+from workers.store.handles import Handle, hand
+from workers.store.in_place import handle_of
 from workers.store.inline import is_inline
 from workers.store.reference import CSR_PARTS, FIELDS, NOTES, form_of, frozen, of_array, written
 from workers.store.unpack import Scratch
@@ -54,9 +55,7 @@ class Source:
 
     def hand(self, folder: Path, scratch: Scratch) -> Handle:
         """Where the array lies, for another process."""
-        if self.sink is None or not isinstance(self.value, np.ndarray) or not lies_in(self.value, self.sink):
-            return hand(self.value, folder, scratch)
-        return lying(self.value, self.sink.path, self.sink.size - self.value.nbytes)
+        return handle_of(self.value, self.sink) or hand(self.value, folder, scratch)
 
 
 @dataclass(frozen=True)
@@ -290,11 +289,11 @@ class _Hand:
             raise InvalidProblem(field, f"refers to the part {name!r:.80}; {there}")
         self._unused.discard(name)
         form = replace(form, filename=part.filename or "", content_type=part.content_type)
-        path, sight = part.sink.look(), part.sink.glimpse()
-        reading = None if self._outlines else in_place(self._visit, self._card, part.sink, sight, form, field)
+        path = part.sink.look()
+        reading = None if self._outlines else in_place(self._visit, self._card, part.sink, form, field)
         if reading is None:
             reading = await self._read(path, form, field, at_hand=True)
-            if sight is not None:
+            if (sight := part.sink.glimpse()) is not None:
                 sight.tell(reading.value)
         keep = partial(self._keeper.keep, part, reading)
         return Found(reading.value, keep, lambda: frozen(part.sink.digest, reading), part.sink)

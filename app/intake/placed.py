@@ -10,8 +10,8 @@ from starlette.concurrency import run_in_threadpool
 
 from app.intake.built import Built
 from workers.jobs.job import Expired, InputRef, Job, OverQuota, QuotaFull, Submission, UnknownJob
-from workers.store.folder import name_of
 from workers.store.inline import MOST_AWAITED_BYTES, MOST_BYTES, carried, size_of
+from workers.store.store import SPARE_BYTES
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ async def _counted(built: Built, travellers: set[str]) -> bool:
 
     Raises as `Entry.keep`.
     """
-    visit, store = built.visit, built.visit.desk.store
+    visit = built.visit
     visit.laid.counted = False
     sinks = [source.sink for name, source in built.sources.items() if name not in travellers]
     there = [sink for sink in sinks if sink is not None and sink.memory is not None]
@@ -86,8 +86,9 @@ async def _counted(built: Built, travellers: set[str]) -> bool:
     if late := [sink for sink in there if not sink.is_hashed]:
         with visit.timed("hash"):
             await run_in_threadpool(lambda: [sink.flush() for sink in late])
-    sizes = {name_of(sink.digest, visit.owner): sink.size for sink in there}
-    visit.laid.counted = await visit.desk.entry.keep(sizes, visit.owner, store.keep_s, store.share_of)
+    sizes, seconds = {sink.digest: sink.size for sink in there}, visit.desk.settings.blob_ttl_s
+    free = visit.desk.store.folder.free
+    visit.laid.counted = await visit.desk.entry.keep(sizes, visit.owner, seconds, free, SPARE_BYTES)
     return visit.laid.counted
 
 

@@ -11,27 +11,16 @@ from app.intake.visit import Visit
 from kernels import Array, Solver, stand_in
 from workers.store.codec import Form, Reading, read
 from workers.store.handles import reading_of
+from workers.store.in_place import read_in_place
 from workers.store.layouts import BRAIN
-from workers.store.sight import Sight
 from workers.store.sniff import is_plain
-from workers.store.swift import read_in_place
 from workers.store.upload import Writer
 
 
-def in_place(visit: Visit, card: Solver, sink: Writer, sight: Sight | None, form: Form, field: str) -> Reading | None:
-    """What lies in memory as it came, where the build need not look at every entry; else None.
-
-    It is good until the sink is closed. `sight`: what was seen of it.
-    """
-    if sight is None or (whole := sink.memory) is None:
-        return None
-    reading = read_in_place(whole, sight, form, visit.desk.store.limits)
+def in_place(visit: Visit, card: Solver, sink: Writer, form: Form, field: str) -> Reading | None:
+    """What lies in memory as it came, where the build need not look at every entry; else None."""
+    reading = read_in_place(sink, form, visit.desk.store.limits)
     return None if reading is None or card.reads(field.removeprefix("inputs."), reading.value) else reading
-
-
-def lies_in(array: Array, sink: Writer) -> bool:
-    """Whether an array was read `in_place`."""
-    return sink.memory is not None and np.may_share_memory(array, np.frombuffer(sink.memory, np.uint8))
 
 
 async def read_upload(visit: Visit, path: Path, form: Form, field: str, at_hand: bool = False) -> Reading:

@@ -1,7 +1,6 @@
 """Long arrays of the arena are mapped in one go, under the same lock and with the same doubts as in the general way."""
 
 import fcntl
-import io
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,15 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.problems.seen import Seen, seen_of
+from kernels.problems.seen import seen_of
 from tests.workers.test_arena_store import arena_in, laid, store  # noqa: F401
 from tests.workers.test_laid import OWNER, long_array
 from workers.store.arena import Arena
-from workers.store.codec import Form, InvalidUpload, Limits
+from workers.store.codec import InvalidUpload, Limits
 from workers.store.folder import Folder
-from workers.store.sight import Sight
 from workers.store.store import Store
-from workers.store.swift import read_in_place, read_swift
+from workers.store.swift import read_swift
 
 ANY = Limits()
 
@@ -132,42 +130,3 @@ def test_claims_are_held_against_the_bytes_in_the_usual_words(kept: Any) -> None
     assert read(store, reference, Limits(max_elements=array.size - 1)) is None
     assert read_swift(Folder(store.folder.root), reference, OWNER, ANY) is None
     assert read_swift(store.folder, reference, "bob", ANY) is None
-
-
-def in_memory(array: Any) -> tuple[memoryview, Sight]:
-    file = io.BytesIO()
-    np.save(file, array)
-    whole = memoryview(file.getvalue())
-    return whole, Sight(array.dtype.str, len(whole) - array.nbytes, array.size, Seen(0.0, 1.0))
-
-
-def test_an_upload_is_read_in_the_memory_that_it_came_into() -> None:
-    array = long_array()
-    whole, sight = in_memory(array)
-    reading = read_in_place(whole, sight, Form(filename="cost.npy"), ANY)
-    assert reading is not None
-    assert isinstance(reading.value, np.ndarray)
-    np.testing.assert_array_equal(reading.value, array)
-    assert seen_of(reading.value) == sight.seen
-    assert np.shares_memory(reading.value, np.frombuffer(whole, np.uint8))
-    with pytest.raises(ValueError, match="read-only"):
-        reading.value[0, 0] = 1.0
-
-
-@pytest.mark.parametrize("form", [Form("raw"), Form(dtype="float64"), Form(shape=(1, 2)), Form(member="a")])
-def test_what_claims_something_is_read_as_any_other(form: Form) -> None:
-    assert read_in_place(*in_memory(np.ones((3, 4))), form, ANY) is None
-
-
-@pytest.mark.parametrize("array", [np.ones((3, 4), order="F"), np.ones(()), np.ones((0, 4)), np.ones((3, 4), ">f8")])
-def test_what_is_not_as_it_is_usually_written_is_read_as_any_other(array: Any) -> None:
-    assert read_in_place(*in_memory(array), Form(), ANY) is None
-
-
-def test_a_header_that_lies_and_an_array_that_is_too_large_are_read_as_any_other() -> None:
-    whole, sight = in_memory(np.ones((3, 4)))
-    assert read_in_place(whole, sight, Form(), ANY) is not None
-    assert read_in_place(whole[:-8], sight, Form(), ANY) is None
-    assert read_in_place(whole[:20], sight, Form(), ANY) is None
-    assert read_in_place(whole, sight, Form(), Limits(max_elements=11)) is None
-    assert read_in_place(memoryview(b"no array at all" * 9), sight, Form(), ANY) is None

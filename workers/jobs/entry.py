@@ -22,6 +22,7 @@ from workers.jobs.wire import Cut, Wire
 from workers.runtime.clock import Clock
 from workers.runtime.config import Settings
 from workers.runtime.connection import WRITE_S
+from workers.store.folder import name_of
 
 FRESH_S = 0.25
 """What is younger than this needs no other look."""
@@ -93,24 +94,25 @@ class Entry:
         raise Unavailable("Redis does not answer: it was too slow, and nothing was made")
 
     async def keep(
-        self, sizes: Mapping[str, int], owner: str, seconds: float, share: Callable[[Quota], tuple[float, int]]
+        self, sizes: Mapping[str, int], owner: str, seconds: float, free: Callable[[], int | None], spare: int
     ) -> bool:
         """Count blobs as the owner's, as `Store` does before it gives bytes their name; False where it has to do so.
 
         Args:
-            sizes: bytes of each, by name.
+            sizes: bytes of each, by digest.
             owner: whose they are.
             seconds: for which they are kept, if no job holds them.
-            share: of the store that who has these limits may fill, and bytes that are free there.
+            free, spare: bytes that are free in the store, and those that nobody may fill: see `Quota.share_of`.
 
         Raises:
             QuotaFull, StoreFull, Unavailable.
         """
         await self._look()
         quota = await self._quota(owner)
-        until, told = self._clock.now() + seconds, chain[str | int](*sizes.items())
+        until, share = self._clock.now() + seconds, quota.share_of(free, spare)
+        told = chain[str | int](*((name_of(digest, owner), size) for digest, size in sizes.items()))
         try:
-            answer = int(await self._wire.run(script("keep"), owner, until, quota.bytes, *share(quota), *told))
+            answer = int(await self._wire.run(script("keep"), owner, until, quota.bytes, *share, *told))
         except Cut:  # the store's own connection is another, and asks again
             return False
         if answer < 0:

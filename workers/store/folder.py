@@ -103,11 +103,7 @@ class Folder:
     def lay(self, name: str, written: Path, patient: bool = True) -> bool:
         """Put a finished file where this machine's processes find it, without a wait for the disk; `settle` it soon.
 
-        Returns:
-            False where too many bytes are laid already: `publish` this one.
-
-        Raises:
-            BlockingIOError: another process has the lock of the arena; soon, unless this call is `patient`.
+        False where too many bytes are laid already: `publish` this one. Raises as `Arena.lay`.
         """
         if self.arena is not None and is_slab(written):
             self.arena.lay(file_of(name), written, PATIENCE_S if patient else 0.0)

@@ -100,19 +100,12 @@ class Store:
 
     @guarded
     def lay(self, writer: Writer, owner: str, counted: bool = False, patient: bool = True) -> str:
-        """As `adopt`, without a wait for the disk; returns what is to be settled. Raises as `adopt`.
-
-        Until then, nobody may be told that the bytes are kept.
-
-        Args:
-            writer, owner: what is kept, and whose it is.
-            counted: `Entry.keep` has counted it.
-            patient: else BlockingIOError says that another process is at the arena just now.
-        """
+        """As `adopt`, with no wait for the disk; returns what is to be settled before anybody is told that it is kept.
+        `Entry.keep` may have `counted` it. Raises as `adopt` and, where it is not `patient`, as `Arena.lay`."""
         writer.flush()
         name = name_of(writer.digest, owner)
         if not counted:
-            self._keep({name: writer.size}, owner, self.keep_s)
+            self._keep({name: writer.size}, owner, self._settings.blob_ttl_s)
         with room():
             if not self.folder.lay(name, writer.path, patient):
                 self.folder.publish(name, writer.path)
@@ -140,20 +133,10 @@ class Store:
             self.folder.remark(name, sight.text())
 
     def _keep(self, sizes: Mapping[str, int], owner: str, seconds: float) -> None:
-        quota = Quota() if self.quota_of is None else self.quota_of(owner)
-        until = self._redis.now() + seconds
-        if over := self._records.keep(sizes, owner, until, quota.bytes, *self.share_of(quota)):
+        quota, until = Quota() if self.quota_of is None else self.quota_of(owner), self._redis.now() + seconds
+        share = quota.share_of(self.folder.free, SPARE_BYTES)
+        if over := self._records.keep(sizes, owner, until, quota.bytes, *share):
             raise too_much_kept(over, quota)
-
-    def share_of(self, quota: Quota) -> tuple[float, int]:
-        """The share of the store that an owner may fill, and the bytes that are free; who may fill all is not asked."""
-        free = self.folder.free() if quota.share < 1 else None
-        return (1.0, 0) if free is None else (quota.share, max(0, free - SPARE_BYTES))
-
-    @property
-    def keep_s(self) -> float:
-        """For so long an upload is kept that no job holds."""
-        return self._settings.blob_ttl_s
 
     @guarded
     def put_shorts(self, files: Sequence[Short], owner: str) -> None:

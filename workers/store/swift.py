@@ -15,10 +15,9 @@ import numpy as np
 
 from kernels import Array
 from workers.jobs.job import UnknownBlob
-from workers.store.codec import Form, Limits, Reading
+from workers.store.codec import Limits
 from workers.store.folder import Folder, file_of, name_of
-from workers.store.layouts import USUAL_NPY_HEADER, BadLayout, npy_form, npy_place
-from workers.store.sight import Sight
+from workers.store.layouts import npy_form
 
 
 def read_swift(folder: Any, reference: Mapping[str, Any], owner: str, limits: Limits) -> Array | None:
@@ -37,29 +36,6 @@ def read_swift(folder: Any, reference: Mapping[str, Any], owner: str, limits: Li
         return _mapped(f"{folder.arena.blobs}/{file}", head, kind, tuple(reference["shape"]))
     except (OSError, ValueError, UnknownBlob):
         return None
-
-
-def read_in_place(whole: memoryview, sight: Sight, form: Form, limits: Limits) -> Reading | None:
-    """An upload that lies in memory, as the one array that was seen there: nothing is opened or mapped, and no page of
-    it is looked for again. It may not be written to, and is good for as long as the memory.
-
-    None where it is not as it is usually written, or the form claims something: who reads it as any other finds out.
-    """
-    said = form.member, form.dtype, form.shape, form.scale
-    if form.format not in (None, "npy") or any(one is not None for one in said):
-        return None
-    try:
-        kind, shape, offset, by_columns = npy_place(bytes(whole[:USUAL_NPY_HEADER]))
-    except BadLayout:
-        return None
-    if by_columns or not 0 < len(shape) <= 8 or not all(type(extent) is int and extent > 0 for extent in shape):
-        return None
-    count = math.prod(shape)
-    if count > limits.max_elements or offset + count * kind.itemsize != len(whole):
-        return None
-    found: Array = np.frombuffer(whole, kind, count, offset).reshape(shape)
-    sight.tell(found, offset)
-    return Reading("npy", None, found)
 
 
 def _mapped(path: str, head: bytes, kind: np.dtype[Any], shape: tuple[int, ...]) -> Array | None:

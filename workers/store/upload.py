@@ -143,11 +143,9 @@ class Writer:
     @property
     def digest(self) -> str:
         """Of what has been written so far."""
-        size, digest = self._named
-        if size != self.size:
-            digest = self._hash.digest if self._blocks is None else self._blocks.digest()
-            self._named = self.size, digest
-        return digest
+        if self._named[0] != self.size:
+            self._named = self.size, self._hash.digest if self._blocks is None else self._blocks.digest()
+        return self._named[1]
 
     @property
     def is_long(self) -> bool:

@@ -45,11 +45,12 @@ def texture(weights: Costs, mask: Mask | None = None) -> Texture:
 
 def _look(weights: Costs, mask: Mask | None) -> Texture:
     matrix = weights if weights.ndim == 2 else weights[0]
-    rows, columns = (_spread(size) for size in matrix.shape)
-    sample = matrix[np.ix_(rows, columns)].astype(np.float64)
+    n_rows, n_cols = matrix.shape
+    places = _places(n_rows, n_cols)
+    sample = matrix[places].astype(np.float64)
     open_ = np.isfinite(sample)
     if mask is not None:
-        open_ &= ~(mask if mask.ndim == 2 else mask[0])[np.ix_(rows, columns)]
+        open_ &= ~(mask if mask.ndim == 2 else mask[0])[places]
     values = sample[open_]
     if not values.size:
         return Texture(1.0, 0.0, 1.0)
@@ -73,6 +74,12 @@ def _rank(sample: Floats) -> float:
     if total < 1e-20 * sample.size:
         return 0.0
     return float(min(1.0, total**2 / float((product**2).sum()) / most))
+
+
+@functools.lru_cache(64)
+def _places(n_rows: int, n_cols: int) -> tuple[Integers, Integers]:
+    """Rows and columns of the sample, as NumPy's `ix_` has them."""
+    return _spread(n_rows)[:, None], _spread(n_cols)[None, :]
 
 
 def _spread(size: int) -> Integers:

@@ -58,6 +58,7 @@ PUBLIC_WORKERS = {
     "store.inline",
     "store.layouts",
     "store.handles",
+    "store.in_place",
     "store.outline",
     "store.sniff",
     "store.unpack",

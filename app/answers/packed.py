@@ -4,7 +4,6 @@ Nothing is written aside and nothing is copied: a file is headers, and slices of
 safetensors file also brings the answer's document along, as JSON in the metadata `document`.
 """
 
-import json
 import zipfile
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 from fastapi import Response
 from fastapi.responses import StreamingResponse
+from pydantic_core import to_json
 
 from app.http.media import NPZ, PACKED
 from kernels import Array
@@ -55,7 +55,7 @@ def safetensors_head(arrays: Mapping[str, Array], metadata: Mapping[str, str]) -
         little = array.dtype.newbyteorder("<")
         told[name] = {"dtype": NAMES[little], "shape": list(array.shape), "data_offsets": [at, at + array.nbytes]}
         at += array.nbytes
-    text = json.dumps(told).encode()
+    text = to_json(told)
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text
 

@@ -20,8 +20,9 @@ from app.http.media import JSON, NPZ, PACKED, asks_for, choose, matches_etag, pr
 from app.intake.built import build
 from app.intake.gathered import gather
 from app.intake.parsed import parse
-from app.intake.placed import place
+from app.intake.placed import Placed, place
 from app.intake.received import receive
+from app.intake.settling import Settled
 from kernels import SOLVERS, Array
 from workers.jobs.job import Job, JobError, JobFailed, State, UnknownJob
 from workers.store.reference import shown as reference_of
@@ -63,14 +64,7 @@ async def post(request: Request, owner: Owner) -> Response:
     state = request.app.state
     wait_s = prefer_wait_s(request, state.http.max_wait_s)
     media = choose(request.headers.get("accept", ""), (JSON, "application/problem+json", *PACKED))
-    async with receive(request, owner, wait_s is not None) as received:
-        parsed = await parse(received)
-        gathered = await gather(parsed)
-        built = await build(gathered)
-        try:
-            placed = await place(built, None if wait_s is None else state.waiting.name)
-        finally:
-            settled = state.settling.begin(received.visit.laid.names)
+    placed, settled = await _placed(request, owner, wait_s is not None)
     job = placed.job
     headers = {"Location": f"/v1/jobs/{job.id}"}
     if not placed.made:
@@ -100,6 +94,18 @@ async def post(request: Request, owner: Owner) -> Response:
                 await run_in_threadpool(state.jobs.delete, job.id, owner)
         raise
     return json_response(view(job), 202, {**headers, "Retry-After": "1"})
+
+
+async def _placed(request: Request, owner: str, waits: bool) -> tuple[Placed, Settled]:
+    """Through all stations. What a problem was built from goes with them, and not after the wait for its answer."""
+    state = request.app.state
+    async with receive(request, owner, waits) as received:
+        built = await build(await gather(await parse(received)))
+        try:
+            placed = await place(built, state.waiting.name if waits else None)
+        finally:
+            settled: Settled = state.settling.begin(received.visit.laid.names)
+    return placed, settled
 
 
 async def page(

@@ -17,6 +17,8 @@ SAFETENSORS = "application/x-safetensors"
 PACKED = {NPZ: "npz", SAFETENSORS: "safetensors", "application/vnd.safetensors": "safetensors"}
 """Files that hold all arrays of an answer, and their suffixes."""
 LONGEST_WAIT_S = 1.0
+LONGEST_REMEMBERED = 200
+"""Characters of a header whose meaning is remembered: callers send the same few again and again."""
 
 
 def choose(accept: str, offered: Sequence[str]) -> str:
@@ -25,6 +27,12 @@ def choose(accept: str, offered: Sequence[str]) -> str:
     Raises:
         NotAcceptable: nothing offered is accepted.
     """
+    if len(accept) <= LONGEST_REMEMBERED:
+        return _chosen(accept, tuple(offered))
+    return _choose(accept, offered)
+
+
+def _choose(accept: str, offered: Sequence[str]) -> str:
     if not accept.strip():
         return offered[0]
     ranges = [_media_range(part) for part in accept.split(",") if part.strip()]
@@ -32,6 +40,9 @@ def choose(accept: str, offered: Sequence[str]) -> str:
     if _quality(best, ranges) <= 0:
         raise NotAcceptable(accept[:200], tuple(offered))
     return best
+
+
+_chosen = functools.lru_cache(256)(_choose)
 
 
 def asks_for(accept: str, media: str, parameter: str) -> bool:

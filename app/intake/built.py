@@ -18,7 +18,6 @@ from app.intake.weighing import Question, Weighed, elements, weigh
 from kernels import Solver, TooMuch, at_most
 from workers.jobs.form import Placed
 from workers.jobs.job import WorkerInfo
-from workers.store import handles
 from workers.store.disk import room
 from workers.store.unpack import Scratch
 
@@ -112,7 +111,7 @@ async def _by_a_clerk(gathered: Gathered, limit_s: float | None) -> Weighed:
         question = _question(gathered, limit_s)
         folder, scratch = visit.scratch.parent, Scratch(visit.scratch.name, visit.held.take, kept=True)
         with room():
-            inputs = {name: handles.hand(value, folder, scratch) for name, value in question.inputs.items()}
+            inputs = {name: source.hand(folder, scratch) for name, source in gathered.sources.items()}
         return {
             "do": "weigh",
             "solver": question.card.name,

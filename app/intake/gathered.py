@@ -20,14 +20,18 @@ from app.intake.document import allowed_inputs
 from app.intake.json_ragged import is_series, one_after_the_other
 from app.intake.multipart import Part
 from app.intake.parsed import Parsed
-from app.intake.reading import outlined, read_upload
+from app.intake.reading import in_place, outlined, read_upload
 from app.intake.visit import Visit
 from kernels import Array, Bundle, Csr, InvalidProblem, Solver
 from workers.jobs.job import Expired, InputRef, JobFailed, UnknownBlob, UnknownJob
 from workers.store.codec import Decoded, Form, Reading, read_text, several, sparse
 from workers.store.doors import NotOpen
+from workers.store.handles import Handle, hand
+from workers.store.in_place import handle_of
 from workers.store.inline import is_inline
 from workers.store.reference import CSR_PARTS, FIELDS, NOTES, form_of, frozen, of_array, written
+from workers.store.unpack import Scratch
+from workers.store.upload import Writer
 
 DOORS = ("file", "url")
 """What the operator has, and may let an owner name."""
@@ -40,12 +44,18 @@ WORTH_OUTLINING = 1 << 16
 class Source:
     """One input: its array, and how to keep it for the job.
 
-    `name` tells the same reference without keeping anything, for an array that came with the request.
+    `name` tells the same reference without keeping anything, for an array that came with the request. `sink` is the
+    upload that holds it, where it came in one.
     """
 
     value: Array | Csr
     keep: Callable[[], InputRef]
     name: Callable[[], InputRef] | None = None
+    sink: Writer | None = None
+
+    def hand(self, folder: Path, scratch: Scratch) -> Handle:
+        """Where the array lies, for another process."""
+        return handle_of(self.value, self.sink) or hand(self.value, folder, scratch)
 
 
 @dataclass(frozen=True)
@@ -55,12 +65,13 @@ class Found:
     value: Decoded
     keep: Callable[[], InputRef]
     name: Callable[[], InputRef] | None = None
+    sink: Writer | None = None
 
     def one(self, field: str) -> Source:
         """The one matrix. Raises InvalidProblem when there are several."""
         if isinstance(self.value, dict):
             raise InvalidProblem(f"{field}.member", several(self.value))
-        return Source(self.value, self.keep, self.name)
+        return Source(self.value, self.keep, self.name, self.sink)
 
 
 @dataclass(frozen=True)
@@ -138,7 +149,8 @@ class _Keeper:
                 with self._timed("hash"):
                     part.sink.flush()
             if self._laid.wanted:
-                self._laid.names.append(self._store.lay(part.sink, self._owner))
+                how = self._laid.counted, not self._laid.at_once
+                self._laid.names.append(self._store.lay(part.sink, self._owner, *how))
             else:
                 self._store.adopt(part.sink, self._owner)
             self._kept.add(part.name)
@@ -277,11 +289,14 @@ class _Hand:
             raise InvalidProblem(field, f"refers to the part {name!r:.80}; {there}")
         self._unused.discard(name)
         form = replace(form, filename=part.filename or "", content_type=part.content_type)
-        reading = await self._read(part.sink.look(), form, field, at_hand=True)
-        if (sight := part.sink.glimpse()) is not None:
-            sight.tell(reading.value)
+        path = part.sink.look()
+        reading = None if self._outlines else in_place(self._visit, self._card, part.sink, form, field)
+        if reading is None:
+            reading = await self._read(path, form, field, at_hand=True)
+            if (sight := part.sink.glimpse()) is not None:
+                sight.tell(reading.value)
         keep = partial(self._keeper.keep, part, reading)
-        return Found(reading.value, keep, lambda: frozen(part.sink.digest, reading))
+        return Found(reading.value, keep, lambda: frozen(part.sink.digest, reading), part.sink)
 
     async def _read(self, path: Path, form: Form, field: str, at_hand: bool = False) -> Reading:
         """What a file holds: or, where an outline will do and is told, a stand-in for it.

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -10,6 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from app.intake.built import Built
 from workers.jobs.job import Expired, InputRef, Job, OverQuota, QuotaFull, Submission, UnknownJob
 from workers.store.inline import MOST_AWAITED_BYTES, MOST_BYTES, carried, size_of
+from workers.store.store import SPARE_BYTES
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ async def place(built: Built, reply: str | None = None) -> Placed:
     try:
         job, job_id = await _submitted(built, most, reply)
     except (OverQuota, QuotaFull):
-        if most == MOST_BYTES or not _travels(built, most):
+        if _travellers(built, most) == _travellers(built, MOST_BYTES):
             raise
         job, job_id = await _submitted(built, MOST_BYTES, reply)  # the owner may have room for files
     if job is not None:
@@ -59,9 +61,35 @@ async def _timed(built: Built, most: int) -> tuple[dict[str, InputRef], dict[str
     spent = built.visit.spent_ms
     hashed = spent.get("hash", 0.0)
     with built.visit.timed("keep"):
-        kept = _kept(built, most) if _travels(built, most) else await run_in_threadpool(_kept, built, most)
+        travellers, laid = _travellers(built, most), built.visit.laid
+        laid.at_once = len(travellers) == len(built.sources) or await _counted(built, travellers)
+        try:
+            kept = _kept(built, travellers) if laid.at_once else await run_in_threadpool(_kept, built, travellers)
+        except BlockingIOError:  # another process is at the arena
+            laid.at_once = False
+            kept = await run_in_threadpool(_kept, built, travellers)
     spent["keep"] = max(0.0, spent["keep"] - (spent.get("hash", 0.0) - hashed))
     return kept
+
+
+async def _counted(built: Built, travellers: set[str]) -> bool:
+    """Count the inputs that stay behind as their owner's, if all lie in memory and have only to be named after that.
+
+    Raises as `Entry.keep`.
+    """
+    visit = built.visit
+    visit.laid.counted = False
+    sinks = [source.sink for name, source in built.sources.items() if name not in travellers]
+    there = [sink for sink in sinks if sink is not None and sink.memory is not None]
+    if not visit.laid.wanted or len(there) < len(sinks):
+        return False
+    if late := [sink for sink in there if not sink.is_hashed]:
+        with visit.timed("hash"):
+            await run_in_threadpool(lambda: [sink.flush() for sink in late])
+    sizes, seconds = {sink.digest: sink.size for sink in there}, visit.desk.settings.blob_ttl_s
+    free = visit.desk.store.folder.free
+    visit.laid.counted = await visit.desk.entry.keep(sizes, visit.owner, seconds, free, SPARE_BYTES)
+    return visit.laid.counted
 
 
 def _submission(built: Built, inputs: dict[str, InputRef], named: dict[str, InputRef], reply: str | None) -> Submission:
@@ -94,23 +122,22 @@ def _fingerprint(request: Any, options: dict[str, Any], named: dict[str, InputRe
     return hashlib.sha256(json.dumps([around, options, named], sort_keys=True).encode()).hexdigest()
 
 
-def _travels(built: Built, most: int) -> bool:
-    """Whether all inputs go along in the job's record, so that nothing is written."""
-    sources = built.sources.values()
-    small = sum(size_of(source.value) for source in sources) <= most
-    return small and not built.request.keep_inputs and all(source.name is not None for source in sources)
+def _travellers(built: Built, most: int) -> set[str]:
+    """Inputs that go along in the job's record: the smallest that came with the request, up to `most` bytes in all.
 
-
-def _kept(built: Built, most: int) -> tuple[dict[str, InputRef], dict[str, InputRef]]:
-    """How the job refers to its inputs, and what they are called wherever they are.
-
-    Small ones that came with the request travel in the job's record, unless they are to be kept.
+    Whatever is to be kept stays behind.
     """
-    came = [source for source in built.sources.values() if source.name is not None]
-    travel = not built.request.keep_inputs and sum(size_of(source.value) for source in came) <= most
+    came = () if built.request.keep_inputs else built.sources.items()
+    sizes = sorted((size_of(source.value), name) for name, source in came if source.name is not None)
+    totals = accumulate(size for size, _ in sizes)
+    return {name for (_, name), total in zip(sizes, totals, strict=True) if total <= most}
+
+
+def _kept(built: Built, travellers: set[str]) -> tuple[dict[str, InputRef], dict[str, InputRef]]:
+    """How the job refers to its inputs, and what they are called wherever they are."""
     inputs, named = {}, {}
     for name, source in built.sources.items():
-        if travel and source.name is not None:
+        if name in travellers and source.name is not None:
             named[name] = source.name()
             inputs[name] = carried(named[name], source.value)
         else:

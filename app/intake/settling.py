@@ -1,6 +1,7 @@
 """Bytes that workers may read already and the disk does not have for certain: forced there beside the solve.
 
-Whoever waits for an answer is served it at once; whoever is told that a job or its bytes are kept waits for this.
+Whoever waits for an answer is served it at once; whoever is told that a job or its bytes are kept waits for this. Most
+answers are there within milliseconds: for so long the disk, the cores and Python's lock are left to them.
 """
 
 import asyncio
@@ -11,6 +12,8 @@ from starlette.concurrency import run_in_threadpool
 
 from workers.store.store import Store
 
+LATER_S = 0.025
+"""For so long nothing is forced to the disk that nobody waits for."""
 LOG = logging.getLogger("allot.http")
 
 
@@ -19,34 +22,43 @@ class Settling:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._under_way: dict[asyncio.Task[None], asyncio.Event] = {}
 
     def begin(self, names: Sequence[str]) -> "Settled":
-        """Start with these; the task goes on whether or not anybody waits for it."""
+        """Settle these in a moment; the task goes on whether or not anybody waits for it."""
+        wanted = asyncio.Event()
         if not names:
-            return Settled(None)
-        task = asyncio.create_task(run_in_threadpool(self._store.settle, names))
-        self._under_way.add(task)
+            return Settled(None, wanted)
+        task = asyncio.create_task(self._settle(names, wanted))
+        self._under_way[task] = wanted
         task.add_done_callback(self._done)
-        return Settled(task)
+        return Settled(task, wanted)
+
+    async def _settle(self, names: Sequence[str], wanted: asyncio.Event) -> None:
+        asyncio.get_running_loop().call_later(LATER_S, wanted.set)
+        await wanted.wait()
+        await run_in_threadpool(self._store.settle, names)
 
     def _done(self, task: asyncio.Task[None]) -> None:
-        self._under_way.discard(task)
+        del self._under_way[task]
         if not task.cancelled() and (error := task.exception()) is not None:
             LOG.warning("an upload is not on the disk yet, a janitor tries again: %s", error)
 
     async def finish(self) -> None:
-        """Wait for all of them."""
+        """See to all of them now, and wait for it."""
+        for wanted in self._under_way.values():
+            wanted.set()
         await asyncio.gather(*self._under_way, return_exceptions=True)
 
 
 class Settled:
     """Bytes under way to the disk."""
 
-    def __init__(self, task: "asyncio.Task[None] | None") -> None:
-        self._task = task
+    def __init__(self, task: "asyncio.Task[None] | None", wanted: asyncio.Event) -> None:
+        self._task, self._wanted = task, wanted
 
     async def wait(self) -> None:
         """Return once they are there. Raises StoreFull, Unavailable."""
+        self._wanted.set()
         if self._task is not None:
             await asyncio.shield(self._task)

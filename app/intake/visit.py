@@ -53,10 +53,14 @@ class Laid:
 
     Attributes:
         wanted: the request waits for its answer, so the job need not wait for the disk.
+        counted: they are all counted as their owner's.
+        at_once: the event loop lays them, and waits for nobody.
         names: what is to be settled before anybody is told that it is kept.
     """
 
     wanted: bool = False
+    counted: bool = False
+    at_once: bool = False
     names: list[str] = field(default_factory=list)
 
 

@@ -97,7 +97,8 @@ def estimate(problem: Assignment | Rejecting | Selected | Ranked, options: "LapO
 
 def _of_rejecting(problem: Rejecting, device: Device) -> Estimate:
     """Problems of any sizes: a look at each entry, and for larger ones a search for each line of the shorter side."""
-    short, long = np.sort(problem.sizes, axis=1).T.astype(float)
+    rows, columns = problem.sizes.T.astype(float)
+    short, long = np.minimum(rows, columns), np.maximum(rows, columns)
     entries, count, lines = float((short * long).sum()), len(problem.sizes), float((short + long).sum())
     searched = float((short * np.minimum(short, MANY_PATHS) * long).sum())
     seconds = CALL_S + entries * LOOK_S + searched * SEARCH_S

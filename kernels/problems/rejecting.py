@@ -87,9 +87,10 @@ def wants_rejecting(inputs: Inputs, cost_limit: float | None) -> bool:
     """Whether a problem needs this form: prices of lines, or matrices one after the other."""
     cost = inputs.get("cost")
     flat = isinstance(cost, np.ndarray) and cost.ndim == 1 and "sizes" in inputs
+    if flat or cost_limit is not None or not PRICES.isdisjoint(inputs):
+        return True
     sizes = inputs.get("sizes")
-    empty = isinstance(sizes, np.ndarray) and sizes.dtype.kind in "iu" and bool((sizes == 0).any())
-    return flat or empty or cost_limit is not None or not PRICES.isdisjoint(inputs)
+    return isinstance(sizes, np.ndarray) and sizes.dtype.kind in "iu" and bool((sizes == 0).any())
 
 
 def rejecting_assignment(inputs: Inputs, maximize: bool, cost_limit: float | None) -> Rejecting:
@@ -156,13 +157,13 @@ def _laid_flat(inputs: Inputs) -> tuple[Costs, Indices, Form, tuple[int, int]]:
         return given, np.array([cost.shape], np.int64), "one", cost.shape
     sizes = _sizes(inputs, cost.shape)
     if cost.ndim == 1:
-        _refuse_many_empty_lines("sizes", int(sizes[(sizes == 0).any(axis=1)].sum()))
+        if (empty := sizes == 0).any():
+            _refuse_many_empty_lines("sizes", int(sizes[empty.any(axis=1)].sum()))
         each = sizes[:, 0] * sizes[:, 1]
         entries = sum(each.tolist()) if (each > cost.size).any() else int(each.sum())  # which could leave int64
         if entries != cost.size:
             raise InvalidProblem("cost", f"has {cost.size} entries; expected {entries}, the sum of rows times columns")
-        largest = sizes.max(axis=0, initial=0).tolist()
-        return given, sizes, "ragged", (largest[0], largest[1])
+        return given, sizes, "ragged", (int(sizes[:, 0].max(initial=0)), int(sizes[:, 1].max(initial=0)))
     if (sizes != cost.shape[1:]).any():
         inside = (np.arange(cost.shape[1]) < sizes[:, :1])[:, :, None] & (np.arange(cost.shape[2]) < sizes[:, 1:])[
             :, None
@@ -190,9 +191,8 @@ def _sizes(inputs: Inputs, shape: tuple[int, ...]) -> Indices:
     if len(shape) == 3 and len(sizes) != shape[0]:
         raise InvalidProblem("sizes", f"has {len(sizes)} problems; expected {shape[0]}")
     most = np.array(shape[1:]) if len(shape) == 3 else np.array([2**31 - 1] * 2)
-    bad = ((sizes < 0) | (sizes > most)).any(axis=1)
-    if bad.any():
-        k = int(bad.argmax())
+    if (bad := (sizes < 0) | (sizes > most)).any():
+        k = int(bad.any(axis=1).argmax())
         raise InvalidProblem("sizes", f"gives problem {k} the size {sizes[k].tolist()}; expected 0 to {most.tolist()}")
     return np.ascontiguousarray(sizes, dtype=np.int64)
 
@@ -241,7 +241,7 @@ def _of_one_kind(costs: Costs, prices: list[Amounts], forbidden: float) -> tuple
 def _check(costs: Costs, prices: list[Amounts], sizes: Indices, maximize: bool) -> None:
     """Refuse what is no number, and numbers whose sums could overflow."""
     largest = max(_largest(costs, -np.inf if maximize else np.inf), *(_largest(array) for array in prices))
-    lines = max(1, int(sizes.sum(axis=1).max(initial=0)))
+    lines = max(1, int((sizes[:, 0] + sizes[:, 1]).max(initial=0)))
     kind = np.dtype(np.int64) if costs.dtype.kind == "i" else costs.dtype
     check_range("cost", largest, kind, lines, masked=is_masked(costs) or any(is_masked(price) for price in prices))
 

@@ -1,6 +1,7 @@
 """Large bodies over HTTP: their bytes move once, nothing is acknowledged before the disk has it, and answers come back
 as files without another request."""
 
+import asyncio
 import hashlib
 import io
 import json
@@ -18,10 +19,13 @@ from safetensors.numpy import load
 from app.cli.verify import digests
 from app.http.config import HttpSettings
 from app.http.main import create_app
+from app.intake.clerks import Clerks
 from tests.app.conftest import Service, serve
 from workers.jobs.job import StoreFull
+from workers.store.arena import MARK
 from workers.store.digests import PIECE, digest_of
 from workers.store.folder import Folder, name_of
+from workers.store.store import Store
 
 NPZ, SAFETENSORS = "application/x-npz", "application/x-safetensors"
 WAIT = {"Prefer": "wait=30"}
@@ -120,6 +124,75 @@ def test_a_job_that_is_waited_for_does_not_wait_for_the_disk(app: tuple[Any, htt
         assert time.monotonic() < until
         time.sleep(0.01)
     assert folder_of(own).path(name).read_bytes() == npy(cost)
+
+
+def test_the_disk_is_left_alone_for_a_moment(app: tuple[Any, httpx.Client], monkeypatch: pytest.MonkeyPatch) -> None:
+    own, client = app
+    monkeypatch.setattr("app.intake.settling.LATER_S", 3600.0)
+    cost = long_cost(14)
+    answer = solve(client, cost)
+    assert answer.status_code == 200, answer.text
+    name = name_of(answer.json()["input_digests"]["cost"]["blob"], "local")
+    time.sleep(0.1)
+    assert folder_of(own).is_laid(name)
+    assert solve(client, cost[::-1], {"Prefer": "wait=0"}).status_code == 202  # who is told that it is kept waits
+    asyncio.run_coroutine_threadsafe(own.state.settling.finish(), own.state.waiting._loop).result(30)
+    assert not folder_of(own).is_laid(name)
+
+
+def test_an_array_that_is_read_where_it_lies_goes_to_a_clerk_without_a_copy(
+    app: tuple[Any, httpx.Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be far larger than what an owner may have on its way."""
+    _, client = app
+    handed: list[Any] = []
+
+    async def errand(clerks: Any, owner: str, told: Any, *more: Any) -> Any:
+        handed.append(told["inputs"]["cost"])
+        return await ask(clerks, owner, told, *more)
+
+    ask = Clerks.ask
+    monkeypatch.setattr(Clerks, "ask", errand)
+    for most in ("AT_ONCE_ELEMENTS", "IN_PLACE_ELEMENTS"):
+        monkeypatch.setattr(f"app.intake.built.{most}", -1)
+    cost = long_cost(15)
+    answer = solve(client, cost)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["objective"] == pytest.approx(cost.min(axis=1).sum())
+    (handle,) = handed
+    assert MARK in handle["path"]
+    assert handle["offset"] == 128
+
+
+def test_small_inputs_travel_beside_a_file(client: httpx.Client) -> None:
+    frames = np.random.default_rng(16).random((400, 500))
+    files: Any = {"job": (None, json.dumps({"solver": "lap", "options": {"cost_limit": 0.5}}))}
+    files |= {"cost": ("cost.npy", npy(frames.reshape(-1))), "sizes": ("sizes.npy", npy(np.array([[400, 500]])))}
+    answers = [client.post("/v1/jobs", files=files, headers=WAIT).json()]
+    files["job"] = (None, json.dumps({"solver": "lap", "options": {"cost_limit": 0.5}, "keep_inputs": True}))
+    answers.append(client.post("/v1/jobs", files=files, headers=WAIT).json())
+    assert [one["state"] for one in answers] == ["succeeded"] * 2
+    assert answers[0]["objective"] == answers[1]["objective"]
+    for answer, names in zip(answers, ({"cost"}, {"cost", "sizes"}), strict=True):
+        assert {name for name, said in answer["input_digests"].items() if "blob" in said} == names
+
+
+def test_an_arena_that_another_process_is_at_is_waited_for_in_a_thread(
+    app: tuple[Any, httpx.Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, client = app
+    lay, tried = Store.lay, list[bool]()
+
+    def busy(store: Store, writer: Any, owner: str, counted: bool = False, patient: bool = True) -> str:
+        tried.append(patient)
+        if not patient:
+            raise BlockingIOError
+        return lay(store, writer, owner, counted, patient)
+
+    monkeypatch.setattr(Store, "lay", busy)
+    cost = long_cost(17)
+    assert solve(client, cost).json()["objective"] == pytest.approx(cost.min(axis=1).sum())
+    assert tried == [False, True]
 
 
 @pytest.fixture

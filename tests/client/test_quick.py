@@ -152,6 +152,48 @@ def test_what_is_not_plain_is_left_to_httpx(peer: Callable[..., Peer], monkeypat
     assert Client("http://127.0.0.1")._quick is None
 
 
+@pytest.mark.parametrize(
+    ("answer", "again"),
+    [
+        (b"HTTP/1.1 103 Early\r\nLink: x\r\n\r\n" + GOOD, False),
+        (GOOD.replace(b"\r\n", b"\n"), False),
+        (GOOD.replace(b"HTTP/1.1", b"HTTP/1.0"), True),
+        (GOOD.replace(b"HTTP/1.1 200 OK\r\n", b"HTTP/1.0 200\r\nConnection: keep-alive\r\n"), False),
+    ],
+    ids=["news before it", "bare line ends", "an older service", "one that keeps on"],
+)
+def test_answers_in_other_words(peer: Callable[..., Peer], answer: bytes, again: bool) -> None:
+    there = peer(answer, GOOD)
+    with Client(there.url, retry=Retry(attempts=1)) as client:
+        for _ in range(2):
+            assert client.lap(COST).objective == 3
+    assert there.connections == 1 + again
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"220 mail.example.com ready\r\n\r\n",
+        b"HTTP/1.1 two\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nno header\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 101 + b"\r\n",
+        b"HTTP/1.1 200 OK\r\nA: " + b"b" * 70_000 + b"\r\n\r\n",
+    ],
+    ids=["another protocol", "no number", "no colon", "many headers", "a long line"],
+)
+def test_what_is_no_answer_is_said(peer: Callable[..., Peer], head: bytes) -> None:
+    there = peer(head)
+    with Client(there.url, retry=Retry(attempts=1)) as client, pytest.raises(Unreachable, match="HTTPException at"):
+        client.lap(COST)
+
+
+def test_no_header_takes_a_line_end(peer: Callable[..., Peer]) -> None:
+    there = peer(GOOD)
+    with Client(there.url) as client, pytest.raises(ValueError, match="no header carries"):
+        client._quick.ask(replace(_call("/v1/jobs"), headers={"X-Owner": "a\r\nX-Other: b"}))  # type: ignore[union-attr]
+    assert not there.heard
+
+
 def test_cookies_are_left_to_httpx(peer: Callable[..., Peer]) -> None:
     there = peer(GOOD.replace(b"OK\r\n", b"OK\r\nSet-Cookie: a=b\r\n"))
     with Client(there.url, retry=QUICK) as client:

@@ -22,6 +22,7 @@ from workers.jobs.job import (
     Job,
     NoSuchDevice,
     QueueFull,
+    QuotaFull,
     StoreFull,
     Submission,
     Unavailable,
@@ -33,6 +34,7 @@ from workers.jobs.room import is_roomy
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect
 from workers.runtime.redis_server import EmbeddedRedis
+from workers.store.folder import name_of
 from workers.store.inline import carried
 from workers.store.reference import of_array
 
@@ -217,3 +219,24 @@ def test_another_primary_may_have_another_clock(jobs: Jobs, settings: Settings) 
 @pytest.mark.parametrize(("most", "used", "roomy"), [(100, 44, True), (100, 46, False), (0, 4, True), (0, 6, False)])
 def test_arrays_go_through_redis_while_it_has_room(most: int, used: int, roomy: bool) -> None:
     assert is_roomy({"maxmemory": str(most), "used_memory": str(used), "total_system_memory": "100"}) is roomy
+
+
+def kept(sizes: dict[str, int], free: int | None = None) -> Any:
+    async def begin(entry: Entry) -> bool:
+        return await entry.keep(sizes, "ann", 60.0, lambda: free, 24)
+
+    return begin
+
+
+def test_blobs_are_counted_without_a_thread_as_the_store_counts_them(jobs: Jobs, settings: Settings) -> None:
+    name, other = f"sha256:{'a' * 64}", f"sha256:{'b' * 64}"
+    assert run(settings, kept({name: 700, other: 1})) == [True]
+    named = {digest: name_of(digest, "ann") for digest in (name, other)}
+    assert jobs._redis.hgetall("allot:sizes") == {named[name]: "700 ann", named[other]: "1 ann"}
+    assert float(jobs._redis.hget(f"allot:blob:{named[name]}", "ann")) > time.time() + 50
+    (full,) = run(replace(settings, quota_bytes=800), kept({f"sha256:{'c' * 64}": 100}))
+    assert isinstance(full, QuotaFull)
+    (full,) = run(replace(settings, quota_share=0.5), kept({f"sha256:{'d' * 64}": 2000}, free=1024))
+    assert isinstance(full, QuotaFull)
+    jobs._redis.set(f"allot:condemned:{named[other]}", 1)
+    assert run(settings, kept({other: 1})) == [False]  # its old bytes are being deleted: the store waits for that

@@ -1,5 +1,6 @@
 """A job that finds a worker waiting: past the lines, with the same books, and with as few messages as it takes."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -110,6 +111,23 @@ def test_nobody_is_woken_for_a_new_job_whose_submitter_waits_for_its_answer(offi
     assert [(job_id, state) for job_id, _, state in told] == [
         (short, "succeeded"), (plain, "running"), (plain, "succeeded"), (old, "running"), (old, "succeeded"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("size", "whole"), [(200_000, True), (300_000, False)])
+def test_a_long_answer_is_sent_to_who_waits_and_a_very_long_one_is_read_by_them(
+    office: Office, size: int, whole: bool
+) -> None:
+    with office.redis.pubsub() as heard:
+        heard.subscribe("allot:reply:somebody")
+        assert heard.get_message(timeout=5)["type"] == "subscribe"
+        office.submit("ann", reply="somebody")
+        (order,) = office.take()
+        document = json.dumps({"facts": "x" * size})
+        ending = Ending(order.job_id, order.execution, State.SUCCEEDED, {}, document)
+        assert office.records.finish_all([ending], "cpu", "a worker", True)[0] == [True]
+        message = heard.get_message(timeout=0.5)
+        assert (message is not None) is whole
+        assert not whole or json.loads(message["data"])["result"] == json.loads(document)
 
 
 @pytest.fixture

@@ -8,19 +8,21 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import Any, TypeVar
 
 from workers.jobs.fresh import Fresh, Granted, fresh, workers_of
 from workers.jobs.job import Device, Job, NoSuchDevice, Submission, Unavailable, WorkerInfo
-from workers.jobs.quotas import Quotas
-from workers.jobs.records import Limits, submitting
+from workers.jobs.quotas import Quota, Quotas, too_much_kept
+from workers.jobs.records import OVER, Limits, submitting
 from workers.jobs.room import FULL, is_roomy, require_room, share_taken
 from workers.jobs.scripts import script
 from workers.jobs.wire import Cut, Wire
 from workers.runtime.clock import Clock
 from workers.runtime.config import Settings
 from workers.runtime.connection import WRITE_S
+from workers.store.folder import name_of
 
 FRESH_S = 0.25
 """What is younger than this needs no other look."""
@@ -57,15 +59,18 @@ class Entry:
         if self._taken > FULL:
             await self._look(self._looked)  # it may have room again
             require_room(self._taken)
-        quota = self._quotas.fresh(submission.owner)
-        if quota is None:
-            quota = await asyncio.to_thread(self._quotas.of, submission.owner)
+        quota = await self._quota(submission.owner)
         one = fresh(submission, self._settings, Granted(quota, FULL * self._most), self._clock.now())
         outcome, told, position = await self._submitted(one)
         job = one.job(outcome, told, position, self._settings.max_queued)
         if job is None and told == one.job_id:  # sent again after a lost answer
             job = one.job("created", told, None, 0)
         return job, told
+
+    async def _quota(self, owner: str) -> Quota:
+        """The limits of an owner, which Redis is asked for now and then. Raises Unavailable."""
+        quota = self._quotas.fresh(owner)
+        return await asyncio.to_thread(self._quotas.of, owner) if quota is None else quota
 
     async def _submitted(self, one: Fresh) -> tuple[str, str, int]:
         """SUBMIT's answer. It may be sent again: a second one finds the job of the first.
@@ -87,6 +92,32 @@ class Entry:
                     raise
                 await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))
         raise Unavailable("Redis does not answer: it was too slow, and nothing was made")
+
+    async def keep(
+        self, sizes: Mapping[str, int], owner: str, seconds: float, free: Callable[[], int | None], spare: int
+    ) -> bool:
+        """Count blobs as the owner's, as `Store` does before it gives bytes their name; False where it has to do so.
+
+        Args:
+            sizes: bytes of each, by digest.
+            owner: whose they are.
+            seconds: for which they are kept, if no job holds them.
+            free, spare: bytes that are free in the store, and those that nobody may fill: see `Quota.share_of`.
+
+        Raises:
+            QuotaFull, StoreFull, Unavailable.
+        """
+        await self._look()
+        quota = await self._quota(owner)
+        until, share = self._clock.now() + seconds, quota.share_of(free, spare)
+        told = chain[str | int](*((name_of(digest, owner), size) for digest, size in sizes.items()))
+        try:
+            answer = int(await self._wire.run(script("keep"), owner, until, quota.bytes, *share, *told))
+        except Cut:  # the store's own connection is another, and asks again
+            return False
+        if answer < 0:
+            raise too_much_kept(OVER[answer], quota)
+        return answer > 0  # else old bytes of such a name are just being deleted
 
     async def placed(self, place: Callable[[list[WorkerInfo]], T], aside: bool = False) -> T:
         """What `place` says, given the workers; if there was none for it, once more with those of this moment.

@@ -7,7 +7,7 @@ change is in force within a second and costs no request a trip.
 import math
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -69,6 +69,14 @@ class Quota:
     def seconds_a_day(self, queue: str) -> float:
         """Of workers of this kind."""
         return self.gpu_s if queue == "gpu" else self.cpu_s
+
+    def share_of(self, free: Callable[[], int | None], spare: int) -> tuple[float, int]:
+        """The share of a store that they may fill, and what is `free` there beyond `spare` bytes.
+
+        Nobody looks how much is free for who may fill all, or where a store has no size.
+        """
+        there = free() if self.share < 1 else None
+        return (1.0, 0) if there is None else (self.share, max(0, there - spare))
 
     def priority(self, asked: int) -> int:
         """`asked`, or the nearest that they may have."""

@@ -18,6 +18,8 @@ from workers.runtime.patience import Awaited
 EXPIRE_BATCH = 100
 IDLE_S = 2.5
 """For so long a worker that waits is given jobs; it says so again every second."""
+OVER = {-1: "bytes", -2: "store"}
+"""What the script `keep` answers an owner who has too much."""
 Report = tuple[int, str, Mapping[str, Any]]
 """Milliseconds since 1970, "progress" or "incumbent", and what is said."""
 
@@ -249,7 +251,7 @@ class Records:
         told = list(itertools.chain(*sizes.items()))
         while not (kept := int(self._run("keep", owner, until, most, share, free, *told))):
             time.sleep(0.01)
-        return {-1: "bytes", -2: "store"}.get(kept, "")
+        return OVER.get(kept, "")
 
     def read(self, job_id: str) -> dict[str, str]:
         """The raw record, empty when there is none. What stands in its place and is none is set aside."""

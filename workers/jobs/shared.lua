@@ -245,12 +245,13 @@ local TOLD = {'owner', 'solver', 'state', 'attempt', 'device', 'ran_on', 'progre
   'version', 'note'}
 
 -- Whoever submitted the job may wait for its answer: they are sent the whole of it, when it is not large.
+local LONGEST_REPLY = 262144
 local function reply(id, record, result)
-  if not record.reply or record.reply == '' then return end
+  if not record.reply or record.reply == '' or #(result or '') > LONGEST_REPLY then return end
   local fields = {}
   for _, name in ipairs(TOLD) do fields[name] = record[name] end
   local whole = '{"id":"' .. id .. '","job":' .. cjson.encode(fields) .. ',"result":' .. (result or 'null') .. '}'
-  if #whole < 65536 then redis.call('PUBLISH', 'allot:reply:' .. record.reply, whole) end
+  redis.call('PUBLISH', 'allot:reply:' .. record.reply, whole)
 end
 
 -- The last step of every end: what nobody asks of a job that has ended goes, or all of it.

@@ -181,7 +181,7 @@ class Told:
                 raise Expired(f"job {job_id[:40]} ended and its result has been dropped")
         if not record or record.get("owner") != owner or "discard" in record:
             raise UnknownJob(f"there is no job {job_id[:40]}")
-        return Seen(to_job(job_id, record, None), json.loads(results[0]) if results and results[0] else None)
+        return Seen(to_job(job_id, record, None), from_json(results[0]) if results and results[0] else None)
 
     async def events(self, job_id: str, owner: str, after: str, follower: Follower) -> tuple[list[Event], bool]:
         """What happened behind the event `after` ("0-0": ever), and whether that is all that ever will.

@@ -93,6 +93,7 @@ def main(arguments: list[str]) -> None:
                 _say(lines, {"lost": str(error)})
                 os._exit(EXIT_DEVICE_LOST)  # nothing of CUDA may be torn down in order any more
             _say(lines, {"done": outcome, "waits": waits, **room.told()})
+            bench.held.clear()
             _settle(bench.store)
 
 

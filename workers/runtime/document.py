@@ -4,7 +4,7 @@ import functools
 import importlib.metadata
 import platform
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -37,6 +37,8 @@ class Bench:
     staging: gpu_memory.Staging | None = None
     auditor: Auditor | None = None
     slow_s: float = 10.0
+    held: list[Any] = field(default_factory=list)
+    """What is let go of behind the answer: to unmap the costs of a problem takes 40 us a MiB."""
 
     @functools.cached_property
     def aside(self) -> Any:

@@ -178,6 +178,7 @@ def _solved(order: Order, bench: Bench, deadline: Deadline) -> Solved:
     try:
         with clock(timings, "load"), told_before(order.record):
             problem, options = loaded(card, order, bench, deadline)
+            bench.held[:] = [problem]
             needs = card.estimate(problem, options, bench.device)
         _expect(order, bench.records, deadline.elapsed_s + needs.first_seconds, needs.certify_seconds)
         safely = partial(_safely, bench.device)

@@ -110,10 +110,10 @@ class Arena:
         with self._alone():
             fcntl.flock(descriptor, fcntl.LOCK_SH)
 
-    def lay(self, file: str, written: Path) -> None:
-        """Give a slab the file name of a blob whose bytes are in no other place."""
+    def lay(self, file: str, written: Path, patience_s: float = PATIENCE_S) -> None:
+        """Give a slab the file name of a blob whose bytes are in no other place. Raises BlockingIOError."""
         target = self.blobs / file
-        with self._alone():
+        with self._alone(patience_s):
             if _mode(target) == KEPT:
                 target.rename(self.spare / uuid.uuid4().hex)
             written.rename(target)
@@ -141,11 +141,11 @@ class Arena:
     def laid(self, seconds: float = 0.0) -> Iterator[tuple[str, int]]:
         """File names and sizes of what was laid at least so long ago."""
         before = time.time() - seconds
-        for path in self.blobs.iterdir():
+        for entry in os.scandir(self.blobs):
             with contextlib.suppress(FileNotFoundError):
-                found = path.stat()
+                found = entry.stat()
                 if found.st_mode & 0o777 == LAID and found.st_mtime <= before:
-                    yield path.name, found.st_size
+                    yield entry.name, found.st_size
 
     def clear(self) -> None:
         """Give back all memory that holds nothing of its own. Called when the service ends."""
@@ -158,12 +158,12 @@ class Arena:
             shutil.rmtree(self.root)
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _alone(self, patience_s: float = PATIENCE_S) -> Iterator[None]:
         descriptor = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            until = time.monotonic() + PATIENCE_S
+            until = time.monotonic() + patience_s
             while not _got(descriptor, fcntl.LOCK_EX):
-                if time.monotonic() > until:  # whoever has it is frozen
+                if time.monotonic() >= until:  # whoever has it is frozen
                     raise BlockingIOError(f"nobody gets the lock of {self.root}")
                 time.sleep(0.001)
             yield

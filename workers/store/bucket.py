@@ -32,9 +32,9 @@ class Bucket:
         self._ask("upload_file", str(written), self._bucket, self._key(name))
         self._cache.publish(name, written, durable=False)
 
-    def lay(self, name: str, written: Path) -> bool:
+    def lay(self, name: str, written: Path, patient: bool = True) -> bool:
         """Put a finished file where this machine's processes find it, to be sent by `settle`; False without room."""
-        return self._cache.lay(name, written)
+        return self._cache.lay(name, written, patient)
 
     def settle(self, name: str) -> None:
         """Send a laid blob; returns at once where it was sent."""

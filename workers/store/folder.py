@@ -25,7 +25,7 @@ from typing import Any
 
 from workers.jobs.job import UnknownBlob
 from workers.runtime.config import private_folder
-from workers.store.arena import Arena, is_slab
+from workers.store.arena import PATIENCE_S, Arena, is_slab
 from workers.store.digests import DIGEST, WORDS
 from workers.store.disk import copy_out, flush, give_name
 
@@ -100,14 +100,13 @@ class Folder:
         for first in range(256):
             private_folder(root / f"{first:02x}")
 
-    def lay(self, name: str, written: Path) -> bool:
+    def lay(self, name: str, written: Path, patient: bool = True) -> bool:
         """Put a finished file where this machine's processes find it, without a wait for the disk; `settle` it soon.
 
-        Returns:
-            False where too many bytes are laid already: `publish` this one.
+        False where too many bytes are laid already: `publish` this one. Raises as `Arena.lay`.
         """
         if self.arena is not None and is_slab(written):
-            self.arena.lay(file_of(name), written)
+            self.arena.lay(file_of(name), written, PATIENCE_S if patient else 0.0)
             return True
         self._fresh.mkdir(parents=True, exist_ok=True, mode=0o700)
         laid = sum(_size(path) for path in self._fresh.iterdir())
@@ -237,9 +236,11 @@ class Folder:
 
     def remark(self, name: str, text: bytes) -> None:
         """Write down what was seen of the blob's numbers: beside its bytes, and with them on the disk."""
-        if self.arena is not None and self.arena.is_laid(file_of(name)):
-            with contextlib.suppress(FileNotFoundError):  # the service ends
-                (self.arena.seen / file_of(name)).write_bytes(text)  # who reads half of it takes it for nothing
+        file = file_of(name)
+        if self.arena is not None and self.arena.is_laid(file):
+            # who reads half of it takes it for nothing; where there is no such folder, the service ends
+            with contextlib.suppress(FileNotFoundError), io.FileIO(f"{self.arena.seen}/{file}", "w") as remark:
+                remark.write(text)
             return
         written = self.temporary / f"seen-{uuid.uuid4().hex}"
         written.write_bytes(text)

@@ -28,14 +28,15 @@ def hand(value: Decoded, folder: Path, scratch: Scratch) -> Handle:
         parts = {name: hand(getattr(value, name), folder, scratch) for name in PARTS}
         return {"csr": parts, "shape": list(value.shape)}
     if isinstance(value, np.memmap) and value.filename is not None and value.base.__class__.__name__ == "mmap":
-        return _told(value, Path(value.filename), int(value.offset))
+        return lying(value, Path(value.filename), int(value.offset))
     scratch.charge(value.nbytes)
     with tempfile.NamedTemporaryFile(dir=folder, prefix=scratch.prefix, delete=False) as file:
         np.ascontiguousarray(value).tofile(file)
-    return _told(np.ascontiguousarray(value), Path(file.name), 0)
+    return lying(np.ascontiguousarray(value), Path(file.name), 0)
 
 
-def _told(array: Array, path: Path, offset: int) -> Handle:
+def lying(array: Array, path: Path, offset: int) -> Handle:
+    """Of an array that lies in a file."""
     order = "C" if array.flags.c_contiguous else "F"
     return {"path": str(path), "offset": offset, "dtype": array.dtype.str, "shape": list(array.shape), "order": order}
 

@@ -16,7 +16,7 @@ import sys
 import threading
 import tokenize
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -133,6 +133,27 @@ def npy_head(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
     told = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(head, told)
     return head.getvalue()
+
+
+def npy_form(reference: Mapping[str, Any]) -> tuple[np.dtype[Any], bytes, int] | None:
+    """Of an .npy file that a reference names: its dtype, what it begins with as the service writes it, and the bytes
+    behind that. None where it is read in another way, or not so plain."""
+    dtype, shape = reference.get("dtype"), reference.get("shape")
+    if reference.get("format") != "npy" or not isinstance(dtype, str) or not isinstance(shape, list):
+        return None
+    if {"member", "scale", "kind"} & reference.keys() or not 0 < len(shape) <= 8:
+        return None
+    return _npy_form(dtype, tuple(shape)) if all(type(extent) is int and extent > 0 for extent in shape) else None
+
+
+@functools.lru_cache(256)
+def _npy_form(dtype: str, shape: tuple[int, ...]) -> tuple[np.dtype[Any], bytes, int] | None:
+    try:
+        kind = np.dtype(dtype)
+    except (TypeError, ValueError, SyntaxError):
+        return None
+    plain = kind.kind in NUMBERS and kind.name == dtype
+    return (kind, npy_head(kind, shape), math.prod(shape) * kind.itemsize) if plain else None
 
 
 def npy_size(start: bytes) -> int:

@@ -19,7 +19,7 @@ from workers.store.blocks import pool
 from workers.store.digests import digest_of_short
 from workers.store.folder import Folder, file_of, name_of
 from workers.store.inline import kind_of
-from workers.store.layouts import NUMBERS, npy_head
+from workers.store.layouts import NUMBERS, npy_form, npy_head
 from workers.store.upload import WORTH_A_SLAB
 
 WORTH_A_THREAD = 1 << 17
@@ -81,39 +81,21 @@ def read_short(folder: Any, reference: Mapping[str, Any], owner: str) -> Array |
 
     None where it is not short, or not there as the service writes it: who reads it as any other finds out why.
     """
-    dtype, shape = reference.get("dtype"), reference.get("shape")
-    plain = (
-        isinstance(folder, Folder)
-        and reference.get("format") == "npy"
-        and not {"member", "scale", "kind"} & reference.keys()
-    )
-    if not (plain and isinstance(dtype, str) and isinstance(shape, list)):
+    form = npy_form(reference)
+    if form is None or form[2] >= WORTH_A_SLAB or not isinstance(folder, Folder):
         return None
+    kind, head, count = form
     try:
-        head, count = _head(dtype, tuple(shape))
         file = file_of(name_of(reference["blob"], owner))
         descriptor = os.open(f"{folder.root}/{file[:2]}/{file}", os.O_RDONLY | os.O_CLOEXEC)
-    except (OSError, TypeError, ValueError, UnknownBlob):
+    except (OSError, UnknownBlob):
         return None
     try:
-        whole = bytearray(len(head) + count)
-        if os.fstat(descriptor).st_size != len(whole) or os.readv(descriptor, [whole]) != len(whole):
+        whole = np.empty(len(head) + count, np.uint8)
+        if os.fstat(descriptor).st_size != len(whole) or os.readv(descriptor, [whole.data]) != len(whole):
             return None
     finally:
         os.close(descriptor)
-    if whole[: len(head)] != head:
+    if whole[: len(head)].tobytes() != head:
         return None
-    return np.frombuffer(whole, dtype, offset=len(head)).reshape(shape)
-
-
-def _head(dtype: str, shape: tuple[int, ...]) -> tuple[bytes, int]:
-    """How such a file begins, and the bytes behind that. Raises TypeError, ValueError where it is none of these."""
-    kind, count = np.dtype(dtype), 1
-    for extent in shape:
-        if type(extent) is not int or extent < 1:
-            raise ValueError(shape)
-        count *= extent
-    count *= kind.itemsize
-    if kind.kind not in NUMBERS or kind.name != dtype or count >= WORTH_A_SLAB or len(shape) > 8:
-        raise ValueError(dtype)
-    return npy_head(kind, shape), count
+    return np.frombuffer(whole.data, kind, offset=len(head)).reshape(reference["shape"])

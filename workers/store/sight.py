@@ -1,11 +1,11 @@
 """Watching for an array in the bytes of an upload, so that its range is known as soon as the last byte has come."""
 
-import json
 import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from pydantic_core import from_json, to_json
 
 from kernels import TYPES, Array, Glance, Seen, checksum_from, glance, note, together
 from workers.store import layouts
@@ -26,25 +26,29 @@ class Sight:
     size: int
     seen: Seen
 
-    def fits(self, array: Any) -> bool:
-        """Whether a mapped array is made of those bytes, read in that type."""
-        same = isinstance(array, np.memmap) and array.dtype.str == self.dtype and array.size == self.size
-        return bool(same and array.offset == self.offset and array.flags.c_contiguous)
+    def fits(self, array: Any, offset: int | None = None) -> bool:
+        """Whether an array is made of those bytes, read in that type.
 
-    def tell(self, array: Any) -> None:
-        """Note it for the checks of a problem, if the array is made of those bytes."""
-        if self.fits(array):
+        `offset`: where in the file it begins, which a mapped one says itself.
+        """
+        at = array.offset if isinstance(array, np.memmap) else offset
+        same = at == self.offset and array.dtype.str == self.dtype and array.size == self.size
+        return bool(same and array.flags.c_contiguous)
+
+    def tell(self, array: Any, offset: int | None = None) -> None:
+        """Note it for the checks of a problem, if the array is made of those bytes; for `offset` see `fits`."""
+        if self.fits(array, offset):
             note(array, self.seen)
 
     def text(self) -> bytes:
         """As JSON."""
-        return json.dumps({**vars(self), "seen": self.seen.told()}).encode()
+        return to_json({**vars(self), "seen": self.seen.told()})
 
     @classmethod
     def read(cls, text: bytes) -> "Sight | None":
         """The other way round; None where the text is none, or was torn by a power cut."""
         try:
-            told = json.loads(text)
+            told = from_json(text)
             return cls(**{**told, "seen": Seen.heard(told["seen"])})
         except (ValueError, KeyError, TypeError):
             return None

@@ -99,16 +99,15 @@ class Store:
             self.owed.append(name)
 
     @guarded
-    def lay(self, writer: Writer, owner: str) -> str:
-        """As `adopt`, without a wait for the disk; returns what is to be settled. Raises as `adopt`.
-
-        Until then, nobody may be told that the bytes are kept.
-        """
+    def lay(self, writer: Writer, owner: str, counted: bool = False, patient: bool = True) -> str:
+        """As `adopt`, with no wait for the disk; returns what is to be settled before anybody is told that it is kept.
+        `Entry.keep` may have `counted` it. Raises as `adopt` and, where it is not `patient`, as `Arena.lay`."""
         writer.flush()
         name = name_of(writer.digest, owner)
-        self._keep({name: writer.size}, owner, self._settings.blob_ttl_s)
+        if not counted:
+            self._keep({name: writer.size}, owner, self._settings.blob_ttl_s)
         with room():
-            if not self.folder.lay(name, writer.path):
+            if not self.folder.lay(name, writer.path, patient):
                 self.folder.publish(name, writer.path)
             self._remark(name, writer)
         return name
@@ -134,9 +133,9 @@ class Store:
             self.folder.remark(name, sight.text())
 
     def _keep(self, sizes: Mapping[str, int], owner: str, seconds: float) -> None:
-        quota, free = Quota() if self.quota_of is None else self.quota_of(owner), self.folder.free()
-        until, share = self._redis.now() + seconds, 1.0 if free is None else quota.share
-        if over := self._records.keep(sizes, owner, until, quota.bytes, share, max(0, (free or 0) - SPARE_BYTES)):
+        quota, until = Quota() if self.quota_of is None else self.quota_of(owner), self._redis.now() + seconds
+        share = quota.share_of(self.folder.free, SPARE_BYTES)
+        if over := self._records.keep(sizes, owner, until, quota.bytes, *share):
             raise too_much_kept(over, quota)
 
     @guarded

@@ -17,7 +17,7 @@ from kernels import Array
 from workers.jobs.job import UnknownBlob
 from workers.store.codec import Limits
 from workers.store.folder import Folder, file_of, name_of
-from workers.store.layouts import NUMBERS, npy_head
+from workers.store.layouts import npy_form
 
 
 def read_swift(folder: Any, reference: Mapping[str, Any], owner: str, limits: Limits) -> Array | None:
@@ -25,22 +25,16 @@ def read_swift(folder: Any, reference: Mapping[str, Any], owner: str, limits: Li
 
     None where it is not there, or not as it is usually written: who reads it as any other finds out why.
     """
-    dtype, shape = reference.get("dtype"), reference.get("shape")
-    if not isinstance(folder, Folder) or folder.arena is None or reference.get("format") != "npy":
+    form = npy_form(reference)
+    if form is None or not isinstance(folder, Folder) or folder.arena is None:
         return None
-    if {"member", "scale", "kind"} & reference.keys() or not isinstance(dtype, str) or not isinstance(shape, list):
+    kind, head, count = form
+    if count // kind.itemsize > limits.max_elements:
         return None
     try:
-        kind, extents = np.dtype(dtype), tuple(shape)
-        head = npy_head(kind, extents)
         file = file_of(name_of(reference["blob"], owner))
-        plain = kind.kind in NUMBERS and kind.name == dtype and 0 < len(extents) <= 8
-        if not plain or not all(type(extent) is int and extent > 0 for extent in extents):
-            return None
-        if math.prod(extents) > limits.max_elements:
-            return None
-        return _mapped(f"{folder.arena.blobs}/{file}", head, kind, extents)
-    except (OSError, TypeError, ValueError, UnknownBlob):
+        return _mapped(f"{folder.arena.blobs}/{file}", head, kind, tuple(reference["shape"]))
+    except (OSError, ValueError, UnknownBlob):
         return None
 
 

@@ -121,6 +121,7 @@ class Writer:
         self._expected = size
         self._slab: Slab | None = None
         self.size, self._looked = 0, -1
+        self._named: tuple[int, str] = -1, ""
 
     def _opened(self) -> int:
         """The file that takes what memory does not, made when it is first needed. Raises OSError."""
@@ -142,7 +143,9 @@ class Writer:
     @property
     def digest(self) -> str:
         """Of what has been written so far."""
-        return self._hash.digest if self._blocks is None else self._blocks.digest()
+        if self._named[0] != self.size:
+            self._named = self.size, self._hash.digest if self._blocks is None else self._blocks.digest()
+        return self._named[1]
 
     @property
     def is_long(self) -> bool:
@@ -150,9 +153,19 @@ class Writer:
         return self._blocks is not None
 
     @property
+    def is_hashed(self) -> bool:
+        """Whether `flush` has nothing to wait for."""
+        return self._blocks is None or all(one.done() for one in self._blocks._under_way())
+
+    @property
     def is_looked(self) -> bool:
         """Whether `look` has been called since the last byte."""
         return self._looked == self.size
+
+    @property
+    def memory(self) -> memoryview | None:
+        """All that came, to be read until this is closed; None where it lies in a file, or `look` was not called."""
+        return self._slab.view.toreadonly() if self._slab is not None and self.is_looked else None
 
     @property
     def sight(self) -> Sight | None:

@@ -10,7 +10,7 @@ import pytest
 
 from kernels import SOLVERS, Array, Certificate, Deadline, InputChanged, Solution, Termination
 from tests.kernels.no_device import swept_each, without_device
-from workers.jobs.job import State, Submission
+from workers.jobs.job import State, StoreFull, Submission
 from workers.jobs.queue import Jobs
 from workers.jobs.records import Ending, Limits, Order, Records
 from workers.runtime import batch, gpu_memory, run
@@ -118,6 +118,34 @@ def test_trouble_of_a_batch_is_nobodys(jobs: Jobs, solved_alone: list[Any], monk
     with_joint(monkeypatch, "gpu", joint)
     assert [one.state for one in ended(jobs, orders(jobs, "lap", eyes(2)), "gpu")] == [State.SUCCEEDED] * 2
     assert len(solved_alone) == 2
+
+
+@pytest.mark.parametrize(("flush_s", "sizes"), [(1e9, [3]), (-1.0, [1, 1, 1])])
+def test_answers_that_take_long_to_store_are_told_before_the_others(
+    flush_s: float, sizes: list[int], jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_joint(monkeypatch, "gpu", lambda problems, *_: [diagonal(problem) for problem in problems])
+    monkeypatch.setattr(batch, "FLUSH_S", flush_s)
+    bench = Bench(Records(jobs._redis), jobs.store, "gpu", "a device")
+    assert [len(part) for part in batch.endings(orders(jobs, "lap", eyes(3)), bench)] == sizes
+
+
+def test_what_cannot_be_stored_harms_none_of_those_before_it(
+    jobs: Jobs, solved_alone: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_joint(monkeypatch, "gpu", lambda problems, *_: [diagonal(problem) for problem in problems])
+    given, concluded = orders(jobs, "lap", eyes(4)), run.concluded
+
+    def full(order: Order, *rest: Any) -> Ending:
+        if order is given[2] and not solved_alone:
+            raise StoreFull("no room")
+        return concluded(order, *rest)
+
+    monkeypatch.setattr(batch, "concluded", full)
+    bench = Bench(Records(jobs._redis), jobs.store, "gpu", "a device")
+    told = [one for part in batch.endings(given, bench) for one in part]
+    assert [one.job_id for one in told] == [order.job_id for order in given]
+    assert [problem.weights[0, 0] for problem in solved_alone] == [3, 4]
 
 
 def test_an_input_that_changed_on_the_device_ends_the_child(

@@ -8,7 +8,7 @@ itself, with its own clock and cancel flag, so that no member's trouble is anoth
 import contextlib
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kernels import SOLVERS, Certificate, Deadline, InputChanged, Solution, Solver
@@ -26,10 +26,14 @@ log = logging.getLogger(__name__)
 
 def endings(orders: Sequence[Order], bench: Bench) -> Iterator[list[Ending]]:
     """How the jobs ended, in parts, as soon as each part is worth a trip to Redis."""
-    together = _together(orders, bench) if len(orders) >= FEW else {}
-    found, since = list(together.values()), time.monotonic()
+    answered: set[str] = set()
+    if len(orders) >= FEW:
+        for part in _together(orders, bench):
+            answered |= {ending.job_id for ending in part}
+            yield part
+    found, since = list[Ending](), time.monotonic()
     for order in orders:
-        if order.job_id not in together:
+        if order.job_id not in answered:
             found.append(ending_of(order, bench))
             if time.monotonic() - since > FLUSH_S:
                 yield found
@@ -38,8 +42,8 @@ def endings(orders: Sequence[Order], bench: Bench) -> Iterator[list[Ending]]:
         yield found
 
 
-def _together(orders: Sequence[Order], bench: Bench) -> dict[str, Ending]:
-    """Endings, by job, of those that were solved as one batch, and proved where a proof was asked for.
+def _together(orders: Sequence[Order], bench: Bench) -> Iterator[list[Ending]]:
+    """Endings of those that were solved as one batch, and proved where a proof was asked for.
 
     Raises:
         DeviceLost: the child must exit.
@@ -47,13 +51,13 @@ def _together(orders: Sequence[Order], bench: Bench) -> dict[str, Ending]:
     card = SOLVERS[orders[0].record["solver"]]
     joint = card.joint.get(bench.device)
     if joint is None:
-        return {}
+        return
     begun = time.perf_counter()
     all_staged = contextlib.nullcontext() if bench.staging is None else bench.staging.several()
     now = outlast(bench.records.now)
     waited = {order.job_id: until_begun(order.record, now) for order in orders}
     batch = traces.Batch({order.job_id: order.record for order in orders}, now)
-    ended: dict[str, Ending] = {}
+    answered: list[str] = []
     try:
         with all_staged:  # a member's inputs are looked at until all are solved
             members = [_member(card, order, bench) for order in orders]
@@ -64,19 +68,38 @@ def _together(orders: Sequence[Order], bench: Bench) -> dict[str, Ending]:
             solved = joint([problem for _, problem, _ in members], options, Deadline(limit_s))
         batch.enter("certify", sum(one[0].timings_ms["certify"] for one in solved if one) / 1e3)
         batch.enter("store")
-        ended = {
-            order.job_id: _ended(order, waited[order.job_id] | {"load": load_ms}, one, bench)
-            for (order, _, _), one in zip(members, solved, strict=True)
-            if one is not None
-        }
-        return ended
+        pairs = [(order, one) for (order, _, _), one in zip(members, solved, strict=True) if one is not None]
+        for part in _stored(pairs, {one: {**before, "load": load_ms} for one, before in waited.items()}, bench):
+            answered += [ending.job_id for ending in part]
+            yield part
     except InputChanged as error:  # as of a job by itself: what is on the device is to be believed no more
         raise DeviceLost(f"{type(error).__name__}: {error}") from error
     except Exception as error:  # whose fault it is shows when each is solved by itself
-        log.warning("a batch of %d jobs of %s is solved one by one: %r", len(orders), card.name, error)
-        return {}
+        log.warning("of a batch of %d jobs of %s what is left is solved one by one: %r", len(orders), card.name, error)
     finally:
-        batch.end(ended)
+        batch.end(answered)
+
+
+def _stored(
+    pairs: Sequence[tuple[Order, tuple[Solution, Certificate]]], spent: Mapping[str, dict[str, float]], bench: Bench
+) -> Iterator[list[Ending]]:
+    """The endings of solved jobs, in parts as `endings` has them.
+
+    Raises what keeps one of them from being written down; those before it are yielded first.
+    """
+    part, since = list[Ending](), time.monotonic()
+    for order, one in pairs:
+        try:
+            part.append(_ended(order, spent[order.job_id], one, bench))
+        except Exception:
+            if part:
+                yield part
+            raise
+        if time.monotonic() - since > FLUSH_S:
+            whole, part, since = part, [], time.monotonic()
+            yield whole
+    if part:
+        yield part
 
 
 def _member(card: Solver, order: Order, bench: Bench) -> tuple[Order, Any, Any]:

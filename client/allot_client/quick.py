@@ -1,4 +1,4 @@
-"""What is posted, over sockets of our own, as httpx spends several times the processor time on each request.
+"""What is posted, over the standard library, as httpx spends several times the processor time on each request.
 
 For a service on plain HTTP with nothing between. Whatever else there may be is httpx's: TLS, a proxy, a login in the
 URL, cookies, a transport or hooks of the caller's own, and streams. Long bodies go from the arrays' own memory to the
@@ -11,18 +11,19 @@ import os
 import socket
 from collections import deque
 from collections.abc import Iterator, Mapping
-from http.client import HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies
 
 import numpy as np
 
+from allot_client.arrays import Array
 from allot_client.flows import SAFETENSORS, Answer, Call
-from allot_client.line import Line, Said
 from allot_client.reading import WORTH_BYTES
 
 MOST_IDLE = 64
+CONNECT_S = 5.0
 BROKEN = (OSError, HTTPException)
 GATHERS = hasattr(socket.socket, "sendmsg")
 """Whether a socket takes arrays that lie apart; Windows' do not."""
@@ -56,6 +57,56 @@ def nothing_at(url: str, error: Exception) -> str:
     return f"nothing answers at {url} ({error}); is the service running, and is ALLOT_URL right?"
 
 
+class Line(HTTPConnection):
+    """A connection that sends the head of a request and its body at once: a service that is sent the head first wakes
+    up twice."""
+
+    def __init__(self, host: str, port: int) -> None:
+        super().__init__(host, port, timeout=CONNECT_S)
+        self._parts: list[Any] = []
+
+    def send(self, data: Any) -> None:
+        """Keep what `request` gives, for `flush`."""
+        self._parts.append(data)
+
+    def flush(self, timeout_s: float) -> bool:
+        """Send it; False where the service reads no more, as it may have answered. Each wait takes so long at most."""
+        parts, self._parts = self._parts, []
+        self.sock.settimeout(timeout_s)
+        try:
+            self.sock.sendall(b"".join(parts[:2]))  # its head, and all of a short body
+            for part in parts[2:]:
+                if isinstance(part, list):
+                    self._send_together(part)
+                else:
+                    self.sock.sendall(part)
+        except (BrokenPipeError, ConnectionResetError):
+            return False
+        return True
+
+    def _send_together(self, arrays: list[Array]) -> None:
+        """Send arrays one after the other, from their own memory."""
+        while arrays:
+            sent, k = self.sock.sendmsg([one.data for one in arrays]), 0
+            while k < len(arrays) and sent >= arrays[k].nbytes:
+                sent -= arrays[k].nbytes
+                k += 1
+            if k < len(arrays):
+                self.sock.sendall(arrays[k].data.cast("B")[sent:])
+            arrays = arrays[k + 1 :]
+
+    def is_quiet(self) -> bool:
+        """Whether nothing came while it was idle: else the service has hung up."""
+        self.sock.setblocking(False)
+        try:
+            self.sock.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+
 class Quick:
     """Connections to one service, each with one request at a time; those that are idle are used again."""
 
@@ -80,19 +131,22 @@ class Quick:
         length = {"Content-Length": str(call.body.length)} if call.body else {}
         line = self._line()
         try:
-            headers = {**self._always, **call.headers, **length}
-            whole = line.send(call.method, path, headers, _slices(call), call.timeout_s)
-            response = line.hear()
+            line.request(call.method, path, _slices(call), {**self._always, **call.headers, **length})
+            whole = line.flush(call.timeout_s)
+            response = line.getresponse()
+            if response.length is None and not response.chunked:  # its head may have been cut off
+                raise HTTPException("an answer does not say how long it is")
             content = _content(response)
         except BaseException:  # what is still to come belongs to this request
             line.close()
             raise
-        self._closed = self._closed or "set-cookie" in response.headers
-        if self._closed or not whole or response.will_close or len(self._idle) >= MOST_IDLE:
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        self._closed = self._closed or "set-cookie" in headers
+        if self._closed or not whole or len(self._idle) >= MOST_IDLE:
             line.close()
-        else:
+        elif not response.will_close:
             self._idle.append(line)
-        return Answer(response.status, response.headers, content)
+        return Answer(response.status, headers, content)
 
     def _line(self) -> Line:
         """A connection that is open, as far as can be known."""
@@ -103,10 +157,12 @@ class Quick:
             if line.is_quiet():
                 return line
             line.close()
+        line = Line(self._host, self._port)
         try:
-            return Line(self._host, self._port)
+            line.connect()
         except OSError as error:
             raise NotThere(str(error)) from error
+        return line
 
     def close(self) -> None:
         """Close what is idle; nothing more goes this way."""
@@ -122,9 +178,9 @@ def _slices(call: Call) -> Iterator[Any]:
     return call.body.parts() if GATHERS else call.body.slices()
 
 
-def _content(response: Said) -> bytes | memoryview:
+def _content(response: HTTPResponse) -> bytes | memoryview:
     """The body of an answer, for all of which memory is taken first; of a long file of arrays they can share it."""
-    is_file = response.headers.get("content-type", "").startswith(SAFETENSORS)
+    is_file = (response.getheader("content-type") or "").startswith(SAFETENSORS)
     try:
         if not is_file or response.length is None or response.length < WORTH_BYTES:
             return response.read()

@@ -163,6 +163,11 @@ class Blocks:
         return self._block is not None or self._alone is not None
 
     @property
+    def is_hashed(self) -> bool:
+        """Whether threads are through with all that came."""
+        return all(one.done() for one in self._under_way())
+
+    @property
     def in_slab(self) -> bool:
         """Whether all that came is there."""
         return self._slab is not None

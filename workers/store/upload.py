@@ -155,7 +155,7 @@ class Writer:
     @property
     def is_hashed(self) -> bool:
         """Whether `flush` has nothing to wait for."""
-        return self._blocks is None or all(one.done() for one in self._blocks._under_way())
+        return self._blocks is None or self._blocks.is_hashed
 
     @property
     def is_looked(self) -> bool:

@@ -9,11 +9,15 @@ import pytest
 
 from kernels import SOLVERS, Certificate, Deadline, Solution, Termination, disagreement
 from tests.workers.test_records import Held
+from workers.jobs.job import Submission
 from workers.jobs.queue import Jobs
+from workers.jobs.records import Limits, Order, Records
 from workers.runtime import child
 from workers.runtime.audit import Auditor
 from workers.runtime.config import Settings
 from workers.runtime.document import Bench
+from workers.store.inline import carried
+from workers.store.reference import of_array
 
 LAP = SOLVERS["lap"]
 
@@ -35,10 +39,14 @@ def held(jobs: Jobs) -> Held:
 def audited(jobs: Jobs, held: Held, certificate: Certificate, solution: Solution, share: float = 1.0) -> dict[str, Any]:
     """The audits counted after one answer."""
     auditor = Auditor(share, held.records, jobs.store, draw=lambda: 0.5)
-    auditor.note(held.id, held.records.read(held.id), solution, certificate)
+    auditor.note(order_of(held), solution, certificate)
     auditor.answered(held.id, done=True)
     auditor.settle()
     return {name: value for name, value in jobs.counts().items() if name.startswith("audits")}
+
+
+def order_of(held: Held, **changes: str) -> Order:
+    return Order(held.id, "one-1", 1, held.records.read(held.id) | changes)
 
 
 def of_job(held: Held, jobs: Jobs) -> tuple[Solution, Certificate]:
@@ -64,10 +72,33 @@ def test_a_contradiction_is_counted_and_logged(jobs: Jobs, held: Held, caplog: p
     assert f"certificates of {held.id} contradict" in caplog.text
 
 
-def test_answers_of_the_cpu_and_those_not_drawn_are_left_alone(jobs: Jobs, held: Held) -> None:
+def test_answers_without_a_certificate_and_those_not_drawn_are_left_alone(jobs: Jobs, held: Held) -> None:
     solution, certificate = of_job(held, jobs)
     assert audited(jobs, held, certificate, solution, share=0.5) == {}
-    assert audited(jobs, held, replace(certificate, facts={}), solution) == {}
+    assert audited(jobs, held, replace(certificate, holds=None), solution) == {}
+    assert audited(jobs, held, replace(certificate, facts={}), solution) == {"audits_agreed": {"lap": 1}}
+
+
+def test_an_answer_of_another_problem_is_found_though_its_certificate_holds(jobs: Jobs, held: Held) -> None:
+    """As where an input was overwritten between its arrival and the solve, and the certificate read what was there."""
+    _, solution, certificate = answer(np.array([[5, 0], [1, 7]]))
+    assert certificate.holds
+    assert audited(jobs, held, certificate, solution) == {"audits_differed": {"lap": 1}}
+
+
+def test_inputs_that_travelled_with_their_job_are_audited(jobs: Jobs) -> None:
+    cost = np.array([[3.0, 1.0], [1.0, 5.0]])
+    inputs = {"cost": carried(of_array(cost), cost)}
+    job, _ = jobs.submit(Submission("ann", "lap", inputs, queue="cpu"))
+    jobs._redis.lpush("rq:queue:cpu", job.id)
+    records = Records(jobs._redis)
+    (order,) = records.take("cpu", "a worker", "a cpu", "one", Limits.of(jobs.settings))
+    assert order.data
+    auditor = Auditor(1.0, records, jobs.store)
+    bench = Bench(records, jobs.store, "cpu", "a device", auditor=auditor)
+    assert child.work([order], "a worker", bench)[0] == {job.id: "done"}
+    auditor.settle()
+    assert jobs.counts()["audits_agreed"] == {"lap": 1}
 
 
 def test_an_audit_that_cannot_be_made_is_no_contradiction(
@@ -76,8 +107,7 @@ def test_an_audit_that_cannot_be_made_is_no_contradiction(
     solution, certificate = of_job(held, jobs)
     solution.arrays.clear()
     auditor = Auditor(1.0, held.records, jobs.store)
-    record = held.records.read(held.id) | {"inputs": '{"cost": {"blob": "sha256:gone"}}'}
-    auditor.note(held.id, record, solution, certificate)
+    auditor.note(order_of(held, inputs='{"cost": {"blob": "sha256:gone"}}'), solution, certificate)
     auditor.answered(held.id, done=True)
     auditor.settle()
     assert "could not be audited" in caplog.text

@@ -1,7 +1,9 @@
-"""A share of the answers that a GPU certified is certified again on the CPU, after they were answered.
+"""A share of the answers of a GPU's worker is certified again on the CPU, after they were answered.
 
-The two certificates share no code. Where they contradict each other, one of them, a solver or the hardware is wrong:
-that is logged as critical and counted, and is what an alarm is set on (docs/deploying.md).
+The problem is built anew from what the job was submitted with, and not from the memory that the solver and the first
+certificate read. A certificate of the GPU shares no code with this one. Where the two contradict each other, one of
+them, a solver, the way of the input to it or the hardware is wrong: that is logged as critical and counted, and is what
+an alarm is set on (docs/deploying.md).
 """
 
 import json
@@ -10,11 +12,12 @@ import os
 import queue
 import random
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from kernels import SOLVERS, Certificate, Solution, disagreement
-from workers.jobs.records import Records
+from workers.jobs.records import Order, Records
+from workers.store.inline import together
 from workers.store.store import Store
 
 MOST_WAITING = 2
@@ -25,10 +28,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Audited:
-    """An answer to be certified again."""
+    """An answer to be certified again: the job with all that came along, what was found, and what was said of it."""
 
-    job_id: str
-    record: Mapping[str, str]
+    order: Order
     solution: Solution
     certificate: Certificate
 
@@ -37,7 +39,7 @@ class Auditor:
     """Draws answers, and certifies them one after another in a thread of low priority.
 
     Args:
-        share: of the answers that a GPU certified, in [0, 1].
+        share: of the answers that have a certificate, in [0, 1].
         draw: numbers in [0, 1).
     """
 
@@ -47,10 +49,10 @@ class Auditor:
         self._waiting: queue.Queue[Audited] = queue.Queue(MOST_WAITING)
         self._thread: threading.Thread | None = None
 
-    def note(self, job_id: str, record: Mapping[str, str], solution: Solution, certificate: Certificate) -> None:
+    def note(self, order: Order, solution: Solution, certificate: Certificate) -> None:
         """Draw whether this answer will be audited, once it was given."""
-        if certificate.facts.get("certified_on") == "gpu" and self._draw() < self._share:
-            self._drawn[job_id] = Audited(job_id, record, solution, certificate)
+        if certificate.holds and self._draw() < self._share:
+            self._drawn[order.job_id] = Audited(order, solution, certificate)
 
     def answered(self, job_id: str, done: bool) -> None:
         """The answer was given, or (not `done`) belongs to another execution."""
@@ -76,18 +78,18 @@ class Auditor:
             try:
                 self._audit(audited)
             except Exception:  # the input may be gone by now, or Redis away: neither says anything of the answer
-                log.exception("the answer of %s could not be audited", audited.job_id)
+                log.exception("the answer of %s could not be audited", audited.order.job_id)
             finally:
                 del audited
                 self._waiting.task_done()
 
     def _audit(self, audited: Audited) -> None:
-        card, record = SOLVERS[audited.record["solver"]], audited.record
-        references = json.loads(record["inputs"])
+        order, record = audited.order, audited.order.record
+        card, references = SOLVERS[record["solver"]], together(json.loads(record["inputs"]), order.data)
         inputs = {name: self._store.resolve(reference, record["owner"]) for name, reference in references.items()}
         problem = card.build(inputs, card.options(**json.loads(record["options"])))
         found = card.certify(problem, audited.solution)
         wrong = disagreement(audited.certificate, found, bool(getattr(problem, "maximize", False)))
         self._records.count("audits_differed" if wrong else "audits_agreed", card.name)
         if wrong:
-            log.critical("the certificates of %s contradict each other: %s", audited.job_id, "; ".join(wrong))
+            log.critical("the certificates of %s contradict each other: %s", order.job_id, "; ".join(wrong))

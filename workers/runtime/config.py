@@ -75,7 +75,7 @@ class Settings:
             under data_dir. Empty when there are none.
         quota_queued, quota_workers, quota_longest_s, quota_bytes, quota_gpu_s, quota_cpu_s, quota_share: of each owner
             for whom `allot key limit` sets nothing else; see workers/jobs/quotas.py.
-        audit_share: of the answers that a GPU certified, how many the CPU certifies again after they were answered.
+        audit_share: of the answers of GPU workers, how many the CPU certifies again after they were answered.
     """
 
     redis_url: str = ""

@@ -117,7 +117,7 @@ def concluded(order: Order, solved: Solved, bench: Bench, deadline: Deadline | N
         return Ending(order.job_id, order.execution, State.CANCELLED, {"timings_ms": _json(solved.timings_ms)})
     references, digests = stored(solved, record["owner"], bench.store, deadline or Deadline())
     if bench.auditor is not None:
-        bench.auditor.note(order.job_id, record, solution, certificate)
+        bench.auditor.note(order, solution, certificate)
     since = 1e3 * (outlast(bench.records.now) - float(record["created_at"]))
     solved.timings_ms["total"] = since + sum(before(record).values())
     if solved.timings_ms["total"] > 1e3 * bench.slow_s:

@@ -66,8 +66,8 @@ class Locked:
         """Have the first `count` bytes page-locked. Nobody may use any of it meanwhile.
 
         Raises:
-            MemoryError: there is no memory for them, or they are more than it may have.
-            CuPy's errors: they cannot be locked. Nothing is, then.
+            MemoryError: there is no memory for them, they are more than it may have, or they cannot be locked, as on
+                systems where CUDA locks only what it allocates itself. Nothing is locked, then.
         """
         if count <= self.held:
             return
@@ -78,7 +78,10 @@ class Locked:
             _find(self._address + self._there, wanted - self._there)
             self._there = wanted
         self.let_go()
-        self._unlock = lock(self._address, wanted)
+        try:
+            self._unlock = lock(self._address, wanted)
+        except Exception as error:  # of CUDA; what is wrong with the device the next call says again
+            raise MemoryError(f"{wanted} bytes cannot be page-locked: {error}") from error
         self.held = wanted
 
     def bytes(self, count: int) -> Bytes:

@@ -73,7 +73,7 @@ def test_inputs_of_several_jobs_lie_side_by_side(taken: list[int]) -> None:
 
 def test_without_room_inputs_stay_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     def none_left(address: int, count: int) -> Callable[[], object]:
-        raise MemoryError("none left")
+        raise RuntimeError("this system locks only what it allocates itself")
 
     monkeypatch.setattr(locked, "lock", none_left)
     given = np.zeros(10)

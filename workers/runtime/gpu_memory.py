@@ -69,9 +69,7 @@ class Staging:
             return inputs
         try:
             self.ready(begin + needed)
-        except Exception as error:
-            if not isinstance(error, MemoryError) and not is_out_of_memory(error):
-                raise
+        except MemoryError:
             return inputs  # slower, and right
         self._used = begin
         return {name: self._staged(value) for name, value in inputs.items()}

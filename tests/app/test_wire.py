@@ -8,6 +8,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,13 @@ from app.cli.verify import digests
 from app.http.config import HttpSettings
 from app.http.main import create_app
 from app.intake.clerks import Clerks
+from app.intake.visit import Desk
 from tests.app.conftest import Service, serve
 from workers.jobs.job import StoreFull
 from workers.store.arena import MARK
 from workers.store.digests import PIECE, digest_of
 from workers.store.folder import Folder, name_of
+from workers.store.sight import Watch
 from workers.store.store import Store
 
 NPZ, SAFETENSORS = "application/x-npz", "application/x-safetensors"
@@ -193,6 +196,32 @@ def test_an_arena_that_another_process_is_at_is_waited_for_in_a_thread(
     cost = long_cost(17)
     assert solve(client, cost).json()["objective"] == pytest.approx(cost.min(axis=1).sum())
     assert tried == [False, True]
+
+
+def test_the_event_loop_waits_for_no_checksum(app: tuple[Any, httpx.Client], monkeypatch: pytest.MonkeyPatch) -> None:
+    _, client = app
+    cost, go, begun, summed = long_cost(18), threading.Event(), threading.Event(), Watch.summed
+
+    def late(watch: Watch, view: memoryview, at: int) -> int | None:
+        if at + len(view) == len(npy(cost)):
+            begun.set()
+            assert go.wait(30)
+        return summed(watch, view, at)
+
+    async def compared(desk: Desk) -> bool:
+        return True
+
+    monkeypatch.setattr(Watch, "summed", late)
+    monkeypatch.setattr(Desk, "compared", compared)
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(solve, client, cost)
+        try:
+            assert begun.wait(30)
+            time.sleep(1.0)  # by now all is hashed, and only the checksum is missing
+            assert client.get("/livez", timeout=5).status_code == 200
+        finally:
+            go.set()
+        assert answer.result().json()["objective"] == pytest.approx(cost.min(axis=1).sum())
 
 
 @pytest.fixture

@@ -127,7 +127,7 @@ def test_what_was_seen_goes_along_and_nothing_of_the_job_before(tmp_path: Path, 
 
 
 def test_a_name_in_the_arena_may_be_another_slabs_by_now(tmp_path: Path, taken: list[int]) -> None:
-    """Equal bytes came again and were settled, so that their slab is being written anew: the job has mapped the first."""
+    """Equal bytes came again and were settled: their slab is being written anew, and the job has mapped the first."""
     array, file = np.arange(100.0), io.BytesIO()
     np.save(file, array)
     with ThreadPoolExecutor(1) as threads:

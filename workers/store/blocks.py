@@ -313,8 +313,12 @@ class Blocks:
         return [*current, *(one for part in self._parts for one in part.under_way())]
 
     def close(self) -> None:
-        """Wait for the threads, which use the file, and give back what is left."""
-        wait([*self._under_way(), *([self._glance] if self._glance else [])])
+        """Wait for the threads, which use its memory and its file, and give back what is left.
+
+        Who hangs up or is refused may have sent more than was hashed: nobody waits for the rest of that.
+        """
+        pieces = [*self._parts, *([self._piece] if self._block is not None else [])]
+        wait([*(one for piece in pieces for one in piece.dropped()), *([self._glance] if self._glance else [])])
         if isinstance(self._block, bytearray):
             pool().give(self._block)
         self._block = self._slab = None

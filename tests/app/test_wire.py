@@ -293,7 +293,7 @@ def test_a_job_whose_bytes_cannot_be_kept_is_none(
 def test_when_too_much_is_laid_the_disk_comes_first(service: Service, tmp_path: Path) -> None:
     from dataclasses import replace
 
-    own = create_app(replace(service.settings, laid_bytes=1), HttpSettings())
+    own = create_app(replace(service.settings, laid_bytes=1, arena_bytes=0), HttpSettings())  # memory has room
     url, stop = serve(own)
     with httpx.Client(base_url=url, timeout=60) as client:
         cost = long_cost(7)

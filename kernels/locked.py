@@ -138,9 +138,13 @@ class Rooms:
             self._free.clear()
 
     def _taken(self) -> Locked:
+        """The largest that is free. An array may end at any moment, in any thread, and put its room back meanwhile."""
         with self._own:
-            self._free.sort(key=lambda room: room.held)
-            return self._free.pop() if self._free else Locked(self.most)
+            largest = max(self._free, key=lambda room: room.held, default=None)
+            if largest is None:
+                return Locked(self.most)
+            self._free.remove(largest)
+            return largest
 
 
 ANSWERS = Rooms(min(4 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 16))

@@ -85,7 +85,7 @@ async def _counted(built: Built, travellers: set[str]) -> bool:
         return False
     if late := [sink for sink in there if not sink.is_hashed]:
         with visit.timed("hash"):
-            await run_in_threadpool(lambda: [sink.flush() for sink in late])
+            await run_in_threadpool(lambda: [(sink.flush(), sink.sight) for sink in late])  # `lay` asks for both
     sizes, seconds = {sink.digest: sink.size for sink in there}, visit.desk.settings.blob_ttl_s
     free = visit.desk.store.folder.free
     visit.laid.counted = await visit.desk.entry.keep(sizes, visit.owner, seconds, free, SPARE_BYTES)

@@ -33,7 +33,7 @@ def solve_jointly(
 
     Problem: as `kernels.lap.cpu.solver.solve` of each.
     Args:
-        problems: each (n_rows, n_cols), none with duals to start from.
+        problems: each (n_rows, n_cols), none with duals to start from. Batches are left to themselves.
         options: the same for all.
         deadline: of all together.
         device: where to solve.
@@ -48,7 +48,7 @@ def solve_jointly(
     """
     alone: list[Answer | None] = [None] * len(problems)
     pinned = options.seed is not None or options.deterministic
-    if any(isinstance(one, PointAssignment) for one in problems):
+    if any(isinstance(one, PointAssignment) or np.asarray(one.weights).ndim > 2 for one in problems):
         return alone
     if options.iteration_limit is not None or options.method != "auto" or (device == "gpu" and pinned):
         return alone

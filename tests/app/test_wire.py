@@ -8,6 +8,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,13 @@ from app.cli.verify import digests
 from app.http.config import HttpSettings
 from app.http.main import create_app
 from app.intake.clerks import Clerks
+from app.intake.visit import Desk
 from tests.app.conftest import Service, serve
 from workers.jobs.job import StoreFull
 from workers.store.arena import MARK
 from workers.store.digests import PIECE, digest_of
 from workers.store.folder import Folder, name_of
+from workers.store.sight import Watch
 from workers.store.store import Store
 
 NPZ, SAFETENSORS = "application/x-npz", "application/x-safetensors"
@@ -195,6 +198,32 @@ def test_an_arena_that_another_process_is_at_is_waited_for_in_a_thread(
     assert tried == [False, True]
 
 
+def test_the_event_loop_waits_for_no_checksum(app: tuple[Any, httpx.Client], monkeypatch: pytest.MonkeyPatch) -> None:
+    _, client = app
+    cost, go, begun, summed = long_cost(18), threading.Event(), threading.Event(), Watch.summed
+
+    def late(watch: Watch, view: memoryview, at: int) -> int | None:
+        if at + len(view) == len(npy(cost)):
+            begun.set()
+            assert go.wait(30)
+        return summed(watch, view, at)
+
+    async def compared(desk: Desk) -> bool:
+        return True
+
+    monkeypatch.setattr(Watch, "summed", late)
+    monkeypatch.setattr(Desk, "compared", compared)
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(solve, client, cost)
+        try:
+            assert begun.wait(30)
+            time.sleep(1.0)  # by now all is hashed, and only the checksum is missing
+            assert client.get("/livez", timeout=5).status_code == 200
+        finally:
+            go.set()
+        assert answer.result().json()["objective"] == pytest.approx(cost.min(axis=1).sum())
+
+
 @pytest.fixture
 def settles(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any], threading.Event]]:
     """Holds the settling of an app's store back until the event is set."""
@@ -264,7 +293,7 @@ def test_a_job_whose_bytes_cannot_be_kept_is_none(
 def test_when_too_much_is_laid_the_disk_comes_first(service: Service, tmp_path: Path) -> None:
     from dataclasses import replace
 
-    own = create_app(replace(service.settings, laid_bytes=1), HttpSettings())
+    own = create_app(replace(service.settings, laid_bytes=1, arena_bytes=0), HttpSettings())  # memory has room
     url, stop = serve(own)
     with httpx.Client(base_url=url, timeout=60) as client:
         cost = long_cost(7)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import SOLVERS, Array, Deadline, solve_and_prove
+from kernels import SOLVERS, Array, Deadline, Device, solve_and_prove
 
 LAP = SOLVERS["lap"]
 
@@ -70,3 +70,11 @@ def test_what_the_gpu_would_answer_otherwise_is_left_to_itself() -> None:
     for options in (LAP.options(seed=1), LAP.options(deterministic=True)):
         problems = [LAP.build({"cost": np.eye(3)}, options)] * 3
         assert LAP.joint["gpu"](problems, options, Deadline()) == [None] * 3
+
+
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_a_batch_is_left_to_itself(device: Device) -> None:
+    rng, options = np.random.default_rng(4), LAP.options()
+    for more in ({}, {"sizes": np.array([[2, 3], [4, 4], [1, 2]])}):
+        problems = [LAP.build({"cost": rng.random((3, 4, 4)), **more}, options) for _ in range(3)]
+        assert LAP.joint[device](problems, options, Deadline()) == [None] * 3

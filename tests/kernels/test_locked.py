@@ -115,6 +115,22 @@ def test_a_room_that_cannot_be_locked_is_not_lost(locks: Locks) -> None:
     assert len(locks.now) == 1
 
 
+def test_an_array_may_end_while_a_room_is_chosen(locks: Locks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the auditor's thread, for one, which lets go of an answer whenever it is through with it."""
+    rooms = Rooms(CHUNK)
+    audited, others = [rooms.bytes(8)], [rooms.bytes(8), rooms.bytes(8)]
+    del others
+
+    def held(room: Locked) -> int:
+        audited.clear()
+        return CHUNK
+
+    monkeypatch.setattr(Locked, "held", property(held, lambda room, count: None), raising=False)
+    assert rooms.bytes(8).size == 8
+    assert len([rooms.bytes(8), rooms.bytes(8)]) == 2
+    assert len(locks.were) == 3
+
+
 @pytest.mark.gpu
 def test_a_gpu_takes_it_for_page_locked() -> None:
     need_gpu()

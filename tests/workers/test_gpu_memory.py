@@ -1,7 +1,10 @@
 """Staging, with ordinary memory in place of page-locked: where arrays lie, and that they are the same."""
 
 import ctypes
+import fcntl
+import io
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,8 @@ import pytest
 from kernels import Csr, Seen, locked, note, seen_of
 from kernels.locked import CHUNK
 from workers.runtime import gpu_memory
+from workers.store.arena import MARK, Arena
+from workers.store.layouts import npy
 
 
 @pytest.fixture
@@ -119,6 +124,28 @@ def test_what_was_seen_goes_along_and_nothing_of_the_job_before(tmp_path: Path, 
     assert staged.ctypes.data == again.ctypes.data  # the memory of the job before, which is still held here
     assert seen_of(again) is None
     assert seen_of(staged) is None
+
+
+def test_a_name_in_the_arena_may_be_another_slabs_by_now(tmp_path: Path, taken: list[int]) -> None:
+    """Equal bytes came again and were settled: their slab is being written anew, and the job has mapped the first."""
+    array, file = np.arange(100.0), io.BytesIO()
+    np.save(file, array)
+    with ThreadPoolExecutor(1) as threads:
+        arena = Arena(tmp_path / f"{MARK}here", 1 << 20)
+        slabs = [arena.take(len(file.getvalue()), threads) for _ in range(2)]
+        mapped: Any = None
+        for slab in slabs:
+            assert slab is not None
+            slab.view[:] = file.getvalue()
+            slab.written()
+            arena.lay("a", slab.path)
+            mapped = npy(arena.blobs / "a", 100) if mapped is None else mapped
+            slab.close()
+        with (arena.blobs / "a").open("r+b") as anew:
+            fcntl.flock(anew, fcntl.LOCK_EX)  # as who takes it holds it, and writes before the name is gone to us
+            anew.write(bytes(len(file.getvalue())))
+            anew.flush()
+            np.testing.assert_array_equal(gpu_memory.Staging(1 << 20).stage({"a": mapped})["a"], array)
 
 
 def test_a_mapped_file_may_lose_its_name(tmp_path: Path, taken: list[int]) -> None:

@@ -230,6 +230,26 @@ def test_a_problem_waits_for_no_checksum(tmp_path: Path, monkeypatch: pytest.Mon
         assert writer.sight.seen.checksum == checksum(array)
 
 
+@pytest.mark.parametrize("came", [LONG - PIECE, LONG])
+def test_who_is_dropped_waits_for_no_hashing(came: int, tmp_path: Path) -> None:
+    """The event loop closes what a client has left behind, and threads may have much to do for others."""
+    data, go = numbers(LONG // 8), threading.Event()
+    arena = Arena(tmp_path / f"{MARK}one", 4 * PIECE)
+    writer = Writer(Nobody(), 1 << 40, tmp_path, checksum=True, look=True, size=Expected(len(data), arena=arena))
+    writer.write(data[:PIECE])
+    others = [blocks.pool().threads.submit(go.wait, 30) for _ in range(blocks.THREADS)]
+    try:
+        writer.write(data[PIECE:came])
+        closing = threading.Thread(target=writer.close)
+        closing.start()
+        closing.join(10)
+        assert not closing.is_alive()
+    finally:
+        go.set()
+    assert all(other.result() for other in others)
+    assert [path.stat().st_size for path in arena.spare.iterdir()] == [len(data)]
+
+
 def test_more_may_come_after_a_slab_was_full(tmp_path: Path) -> None:
     """The piece that filled it was taken for the last, and is hashed again with what follows."""
     data, more = numbers(PIECE // 8 + 7), b"more of it" * 1000

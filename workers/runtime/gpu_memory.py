@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 
 from kernels import ANSWERS, Array, Bytes, Csr, Locked, note, seen_of
+from workers.store.arena import is_slab, leased
 
 READERS = max(1, min(8, (os.cpu_count() or 1) // 2))
 """Threads that fill the staging area: one core copies 5 to 10 GB/s, the bus takes 55."""
@@ -94,7 +95,7 @@ class Staging:
                 np.copyto(staged, array)
             else:
                 _read(Path(source), int(array.offset), raw)  # type: ignore[attr-defined]
-        except FileNotFoundError:  # it was settled, and has another name now; the mapping is as good, and slower
+        except FileNotFoundError:  # the name is gone, or another slab's by now; the mapping is as good, and slower
             np.copyto(staged, array)
         return staged
 
@@ -111,14 +112,20 @@ def taken_ahead(staging: Staging, count: int) -> list[Callable[[], None]]:
 def _read(path: Path, offset: int, target: Bytes) -> None:
     view = memoryview(target)  # type: ignore[arg-type]
     piece = max(LEAST_PIECE, min(PIECE, -(-target.nbytes // READERS)))
-    with path.open("rb", buffering=0) as file:
+    with leased(path) if is_slab(path) else _opened(path) as descriptor:
         read = [
-            _readers().submit(_read_piece, file.fileno(), view[start : start + piece], offset + start)
+            _readers().submit(_read_piece, descriptor, view[start : start + piece], offset + start)
             for start in range(0, target.nbytes, piece)
         ]
         wait(read)  # all of them: they use the file
     for one in read:
         one.result()
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    with path.open("rb", buffering=0) as file:
+        yield file.fileno()
 
 
 @functools.cache

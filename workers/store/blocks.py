@@ -313,8 +313,10 @@ class Blocks:
         return [*current, *(one for part in self._parts for one in part.under_way())]
 
     def close(self) -> None:
-        """Wait for the threads, which use the file, and give back what is left."""
-        wait([*self._under_way(), *([self._glance] if self._glance else [])])
+        """Give back what is left, once no thread uses its memory or its file. What none has begun is left undone."""
+        pieces = [*self._parts, *([self._piece] if self._block is not None else [])]
+        first = [self._glance] if self._glance is not None and not self._glance.cancel() else []
+        wait([*first, *(one for piece in pieces for one in piece.dropped())])
         if isinstance(self._block, bytearray):
             pool().give(self._block)
         self._block = self._slab = None

@@ -50,6 +50,10 @@ class Piece:
         hashes: list[Future[Any]] = [*self.hashes.runs] if self.hashes is not None else []
         return [*hashes, *self.looks, *self.totals, *([self.work] if self.work is not None else [])]
 
+    def dropped(self) -> list[Future[Any]]:
+        """What threads do of it that nobody wants any more: what none has begun never will be, but for its writing."""
+        return [one for one in self.under_way() if one is self.work or not one.cancel()]
+
 
 def _with(one: Glance, checksum: int | None) -> Glance:
     return replace(one, seen=replace(one.seen, checksum=checksum))

@@ -74,7 +74,7 @@ class Slab:
     def close(self) -> None:
         """Let go of it. Without a blob's name it is spare then."""
         if self._descriptor >= 0:
-            wait(self._asked.values())
+            wait([step for step in self._asked.values() if not step.cancel()])
             self.view = memoryview(b"")
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # the mapping may live on for a moment, and is not used
             with contextlib.suppress(OSError):

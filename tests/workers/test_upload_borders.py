@@ -1,0 +1,133 @@
+"""Uploads of any size, cut anywhere, in memory or not: bytes, digest and sight are those of a plain look at the file.
+
+The sizes that matter are borders: of leaves, of pieces, of what is handed to threads. Here they are a hundredth of what
+they are, so that a test meets them often.
+"""
+
+import hashlib
+import io
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernels import glance, together
+from kernels.certificates.gpu.checksum import checksum
+from tests.workers.test_arena import Nobody
+from workers.store import blocks, digests, slab, upload
+from workers.store.arena import MARK, Arena
+from workers.store.upload import Expected, Writer
+
+LEAF, PIECE = 4 << 10, 32 << 10
+SHOWN = ("low", "high", "plus", "minus", "masked")
+TYPES = ("<f4", "<f8", "<i4", "<i8")
+ODD = (np.inf, -np.inf, np.nan)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Borders as near to each other as pages allow."""
+    for module in (blocks, digests, upload):
+        monkeypatch.setattr(module, "PIECE", PIECE)
+    for module in (blocks, digests):
+        monkeypatch.setattr(module, "LEAF", LEAF)
+    monkeypatch.setattr(digests, "LEAVES", {digests.TREE: LEAF})
+    monkeypatch.setattr(digests, "SHORT", LEAF // 8)
+    monkeypatch.setattr(blocks, "STEP", 2 * LEAF)
+    monkeypatch.setattr(blocks, "END", 4 * PIECE)
+    monkeypatch.setattr(slab, "STEP", PIECE)
+    monkeypatch.setattr(upload, "WORTH_A_SLAB", 2 * LEAF)
+    blocks.pool.cache_clear()
+    yield
+    blocks.pool.cache_clear()
+
+
+def plain_digest(data: bytes) -> str:
+    if len(data) <= PIECE:
+        return f"sha256:{hashlib.sha256(data).hexdigest()}"
+    whole = hashlib.sha256(f"allot sha256u {LEAF}\n".encode() + len(data).to_bytes(8, "little"))
+    for at in range(0, len(data), LEAF):
+        whole.update(hashlib.sha256(data[at : at + LEAF]).digest())
+    return f"sha256u:{whole.hexdigest()}"
+
+
+def drawn(rng: random.Random) -> Any:
+    """An array whose file ends near a border, with odd numbers at odd places."""
+    dtype = np.dtype(rng.choice([*TYPES, *TYPES, "<f2"]))
+    border = rng.choice([LEAF, 2 * LEAF, *(k * PIECE for k in (1, 2, 3, 4, 5, 6))])
+    count = max(1, (border - rng.choice([0, 128])) // dtype.itemsize + rng.randint(-3, 3) * rng.choice([1, 16, 300]))
+    array = (1000 * np.random.default_rng(rng.randrange(1 << 30)).standard_normal(count)).astype(dtype)
+    places = (0, count - 1, rng.randrange(count), min(count - 1, (PIECE - 128) // dtype.itemsize))
+    for _ in range(rng.choice([0, 0, 1, 2])):
+        array[rng.choice(places)] = rng.choice(ODD) if dtype.kind == "f" else np.iinfo(dtype).min
+    return array
+
+
+def sent(writer: Writer, data: bytes, rng: random.Random) -> None:
+    """By `write`, by `place` and `came`, and by both in turn; the slab may be left in the middle."""
+    portion, share = rng.choice([1000, LEAF, 3 * LEAF + 17, PIECE, 2 * PIECE + 5]), rng.random()
+    leaves, at = rng.randrange(len(data)) if rng.random() < 0.1 else None, 0
+    while at < len(data):
+        if leaves is not None and at >= leaves and writer._blocks is not None:
+            writer._blocks.leave()
+            leaves = None
+        count = min(rng.randint(1, portion), len(data) - at)
+        memory = writer.place() if rng.random() < share else None
+        if memory is None:
+            writer.write(data[at : at + count])
+        else:
+            count = min(count, len(memory))
+            memory[:count] = data[at : at + count]
+            writer.came(count)
+        at += count
+
+
+def checks(writer: Writer, data: bytes, array: Any, is_whole: bool, sums: bool) -> list[Callable[[], None]]:
+    """What must hold in whatever order it is asked for."""
+    known = is_whole and array.dtype.str in TYPES
+    plain = together([glance(array.view(np.uint8), array.dtype.str, None)]) if known else None
+
+    def saw(sight: Any, has_sum: bool) -> None:
+        if sight is None:
+            return
+        assert plain is not None
+        assert [getattr(sight.seen, name) for name in SHOWN] == [getattr(plain, name) for name in SHOWN]
+        assert (sight.dtype, sight.size) == (array.dtype.str, array.size)
+        assert sight.seen.checksum in ((checksum(array),) if has_sum else (None, checksum(array)))
+
+    def lies() -> None:
+        assert writer.memory is None or bytes(writer.memory) == data
+
+    def named() -> None:
+        assert writer.digest == plain_digest(data)
+
+    def written() -> None:
+        assert writer.flush().read_bytes() == data
+
+    return [lambda: saw(writer.glimpse(), False), lambda: saw(writer.sight, sums), lies, named, written]
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_bytes_digest_and_sight_are_those_of_a_plain_look(small: None, block: int, tmp_path: Path) -> None:
+    seen = 0
+    for seed in range(60 * block, 60 * block + 60):
+        rng = random.Random(seed)
+        array, file = drawn(rng), io.BytesIO()
+        np.save(file, array)
+        said, data = len(file.getvalue()), file.getvalue()
+        behind = rng.choice([*(0,) * 12, 1, LEAF, -1, -LEAF])
+        data = data + b"x" * behind if behind >= 0 else data[: max(200, said + behind)]
+        is_whole, sums = len(data) == said, rng.random() < 0.7
+        most = rng.choice([said, said, said + PIECE, said - 1, 0])
+        arena = Arena(tmp_path / f"{MARK}one", 32 * PIECE) if rng.random() < 0.85 else None
+        size = Expected(most, rng.random() < 0.2, arena)
+        with Writer(Nobody(), 1 << 40, tmp_path, checksum=sums, look=True, size=size) as writer:
+            sent(writer, data, rng)
+            asked = checks(writer, data, array, is_whole, sums)
+            for check in rng.sample(asked, len(asked)):
+                check()
+            seen += writer.sight is not None
+    assert seen > 15

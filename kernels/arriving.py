@@ -5,10 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from kernels.certificates.gpu.checksum import KEYS, PIECE, STRIDE, Pending, _keys
-from kernels.problems.arrays import FORBIDDEN, Array, Bytes, Costs
+from kernels.problems.arrays import FORBIDDEN, Array, Bytes, Costs, Words
 from kernels.problems.seen import Seen, seen_of
 
 TYPES = ("<f4", "<f8", "<i4", "<i8")
@@ -19,7 +18,6 @@ BLOCK = 1 << 17
 AT_ONCE = 8
 """Pieces whose share in a checksum is worked out by one pass of each operation. Between two passes a thread waits for
 the interpreter, which others hold."""
-Words = npt.NDArray[np.uint64]
 _own = threading.local()
 
 

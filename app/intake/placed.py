@@ -125,12 +125,14 @@ def _fingerprint(request: Any, options: dict[str, Any], named: dict[str, InputRe
 def _travellers(built: Built, most: int) -> set[str]:
     """Inputs that go along in the job's record: the smallest that came with the request, up to `most` bytes in all.
 
-    Whatever is to be kept stays behind.
+    Whatever is to be kept stays behind. Where nobody waits for the answer, all go along or none: whoever follows the
+    job has all of its inputs by one way.
     """
     came = () if built.request.keep_inputs else built.sources.items()
     sizes = sorted((size_of(source.value), name) for name, source in came if source.name is not None)
     totals = accumulate(size for size, _ in sizes)
-    return {name for (_, name), total in zip(sizes, totals, strict=True) if total <= most}
+    found = {name for (_, name), total in zip(sizes, totals, strict=True) if total <= most}
+    return found if most > MOST_BYTES or len(found) == len(built.sources) else set()
 
 
 def _kept(built: Built, travellers: set[str]) -> tuple[dict[str, InputRef], dict[str, InputRef]]:

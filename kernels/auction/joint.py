@@ -14,7 +14,8 @@ import numpy as np
 
 from kernels.card import Device
 from kernels.deadline import Deadline
-from kernels.problems import Array, Csr
+from kernels.problems import Csr
+from kernels.problems.arrays import Costs
 from kernels.problems.points import PointAuction
 from kernels.problems.sparse import Auction
 from kernels.solution import Certificate, Solution, Termination
@@ -161,7 +162,7 @@ def _proved_as_one(problems: Sequence[Auction], solutions: Sequence[Solution]) -
     return [replace(proof, objective=objective, bound=objective, facts={}) for objective in objectives]
 
 
-def _side_by_side(weights: Sequence[Array | Csr]) -> Csr:
+def _side_by_side(weights: Sequence[Costs | Csr]) -> Csr:
     """One graph of all: the rows and the columns of each follow those of the one before."""
     edges = [one if isinstance(one, Csr) else _edges(one) for one in weights]
     columns = np.cumsum([0, *(one.shape[1] for one in edges)]).tolist()
@@ -174,7 +175,7 @@ def _side_by_side(weights: Sequence[Array | Csr]) -> Csr:
     )
 
 
-def _edges(matrix: Array) -> Csr:
+def _edges(matrix: Costs) -> Csr:
     """A matrix as a graph of all pairs."""
     n_rows, n_cols = matrix.shape
     indices = np.tile(np.arange(n_cols, dtype=np.int32), n_rows)

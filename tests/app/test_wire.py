@@ -180,6 +180,13 @@ def test_small_inputs_travel_beside_a_file(client: httpx.Client) -> None:
         assert {name for name, said in answer["input_digests"].items() if "blob" in said} == names
 
 
+def test_inputs_of_a_job_that_nobody_waits_for_go_one_way(client: httpx.Client) -> None:
+    flow = np.random.default_rng(17).integers(0, 9, (40, 40)).tolist()  # 12.8 kB: one of two would fit the record
+    job = {"solver": "qap", "inputs": {"flow": flow, "distance": flow}, "time_limit_s": 0.2}
+    posted = client.post("/v1/jobs", json=job).json()
+    assert {name for name, said in posted["input_digests"].items() if "blob" in said} == {"flow", "distance"}
+
+
 def test_an_arena_that_another_process_is_at_is_waited_for_in_a_thread(
     app: tuple[Any, httpx.Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -245,7 +245,8 @@ local TOLD = {'owner', 'solver', 'state', 'attempt', 'device', 'ran_on', 'progre
   'version', 'note'}
 
 -- Whoever submitted the job may wait for its answer: they are sent the whole of it, when it is not large.
-local LONGEST_REPLY = 262144
+-- Redis drops a subscriber whose output lags by 32 MiB, as is its default: 256 of these.
+local LONGEST_REPLY = 131072
 local function reply(id, record, result)
   if not record.reply or record.reply == '' or #(result or '') > LONGEST_REPLY then return end
   local fields = {}

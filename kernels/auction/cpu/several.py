@@ -15,7 +15,7 @@ from kernels.auction.cpu.rounds import best_nets, keep_content
 from kernels.auction.cpu.rows import Graph, Lists, empty_lists, fill_lists, graph_of
 from kernels.auction.scaling import NEAR
 from kernels.problems import UNASSIGNED
-from kernels.problems.arrays import Amounts, Array, Indices, Integers, untouched
+from kernels.problems.arrays import Amounts, Costs, Indices, Integers, Mask, untouched
 from kernels.problems.points import PointAuction
 from kernels.problems.sparse import Auction
 from kernels.solution import Solution, Termination
@@ -42,7 +42,7 @@ def solve(problems: Sequence[Auction], options: "AuctionOptions") -> list[Soluti
     Returns: of each what `solver.solve` returns, to the last bit, as the same loops run in the same order.
     Complexity: time of the loops, and some 5 us a problem; memory of the benefits in eight bytes each.
     """
-    benefits = [cast(Array, problem.weights) for problem in problems]
+    benefits = [cast(Costs, problem.weights) for problem in problems]
     exact = benefits[0].dtype.kind == "i"
     dtype: Any = np.dtype(np.int64 if exact else np.float64)
     n_rows, n_cols = problems[0].shape
@@ -80,7 +80,7 @@ def solve(problems: Sequence[Auction], options: "AuctionOptions") -> list[Soluti
     return found
 
 
-def _near(values: Amounts) -> Array:
+def _near(values: Amounts) -> Mask:
     """Of each problem, whether `proportion.bring_near` leaves it as it is."""
     exponents = np.frexp(np.where(np.isfinite(values), np.abs(values), 0.0).max(1))[1]
     return np.asarray(np.abs(exponents) <= NEAR)

@@ -2,8 +2,9 @@
 
 A process sends an .npy file through a socket of this machine, again and again. This one receives it into a slab of an
 arena, as the service does, and its threads look at it, hash it and sum it meanwhile; HTTP and multipart are left out. A
-row has the median milliseconds until the last byte was there, until all was looked at, hashed and summed, and the
-processor time of this process. The first upload, whose memory is new, stands by itself.
+row has the median milliseconds until the last byte was there, until all was looked at, hashed and summed, the processor
+time of this process, and how many tasks an upload is to its threads. The first one, whose memory is new, stands by
+itself.
 """
 
 import argparse
@@ -16,7 +17,9 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -69,6 +72,17 @@ def receive(line: socket.socket, writer: Writer, size: int) -> list[float]:
     return [*(1e3 * (end - start) for end in ends), 1e3 * (time.process_time() - processor)]
 
 
+def counted(executor: ThreadPoolExecutor, tasks: list[str]) -> None:
+    """Have `tasks` grow with each task of an executor."""
+    submit = executor.submit
+
+    def told(work: Any, *given: Any) -> Any:
+        tasks.append(work.__name__)
+        return submit(work, *given)
+
+    executor.submit = told  # type: ignore[method-assign, assignment]
+
+
 def tick() -> None:
     """Something of an event loop's work, which wants the interpreter now and then."""
     while True:
@@ -88,6 +102,9 @@ def main() -> None:
     blocks._Pool.size = arguments.threads
     sys.setswitchinterval(SWITCH_S)
     threading.Thread(target=tick, daemon=True).start()
+    tasks: list[str] = []
+    for executor in (blocks.pool().threads, blocks.pool().eyes):
+        counted(executor, tasks)
     root, size = Path(tempfile.mkdtemp(dir="/dev/shm", prefix=MARK)), (arguments.mib << 20) + 128
     arena = Arena(root, 4 * size)
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -108,7 +125,8 @@ def main() -> None:
         shutil.rmtree(root)
     names = ("received_ms", "looked_ms", "hashed_ms", "summed_ms", "processor_ms")
     median = {name: statistics.median(one) for name, one in zip(names, zip(*taken[1:], strict=True), strict=True)}
-    Rows("arrivals").add(mib=arguments.mib, threads=arguments.threads, **median, first_ms=taken[0][3])
+    each = len(tasks) / len(taken)
+    Rows("arrivals").add(mib=arguments.mib, threads=arguments.threads, **median, first_ms=taken[0][3], tasks=each)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,11 @@
 
 A service of its own on this machine: one API process, the embedded Redis, one worker. Each case is asked `repeats`
 times with fresh numbers, so that nothing is found by its digest; `first` is the first of them, of a form that is cold
-there. Of the median run the row says where each millisecond went. The service tells its own stations. `preparing` is
-the client's time before it sends, `reading` that from the answer's first byte to its last. `missing` is what is in none
-of them. `bare` is the time of a copy of as many bytes through a socket of this machine, just before. CPU milliseconds
-are those of each process, a request, over all runs: they say something where other work slows the clock down.
+there, and has its stations. Of the median run the row says where each millisecond went. The service tells its own
+stations. `preparing` is the client's time before it sends, `reading` that from the answer's first byte to its last.
+`missing` is what is in none of them. `bare` is the time of a copy of as many bytes through a socket of this machine,
+just before. CPU milliseconds are those of each process, a request, over all runs: they say something where other work
+slows the clock down.
 
 Rows of two GPUs take --gpus 2. 5000 waiting clients are measured by `python -m benchmarks.waiters`. A tree without git
 tells its commit by ALLOT_COMMIT. Peers run in this process, on the CPU, on the same problem.
@@ -163,6 +164,7 @@ def measure(row: Row, ask: Asked, repeats: int, rows: Rows, device: str, serve: 
         termination=termination, certified_on=certified, **_peer(row, given), bare_ms=bare,
         **{f"{name}_ms": ms for name, ms in parts.items()}, of_ms=taken, missing_ms=taken - sum(parts.values()),
         **{f"cpu_{role}_ms": round(ms, 1) for role, ms in spent.items()},
+        first={name: ms for name, ms in told[0][4].items() if name != "total"},
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from kernels.demonstration import Demonstration, WrongAnswer
 from kernels.locked import ANSWERS, Locked
 from kernels.on_device import disagreement
 from kernels.outline import stand_in
+from kernels.pages import FOUND, advise
 from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Csr, Inputs, InvalidProblem
 from kernels.problems.arrays import Bytes, Floats, Indices, Integers
 from kernels.problems.derived import deriving
@@ -33,6 +34,7 @@ from kernels.warming import solve_each_form
 __all__ = [
     "ANSWERS",
     "FORBIDDEN",
+    "FOUND",
     "SOLVERS",
     "TYPES",
     "UNASSIGNED",
@@ -69,6 +71,7 @@ __all__ = [
     "Termination",
     "TooMuch",
     "WrongAnswer",
+    "advise",
     "asking",
     "at_most",
     "checksum_from",

@@ -14,10 +14,10 @@ import threading
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 
+from kernels.pages import FOUND, LARGE, advise
 from kernels.problems.arrays import Bytes
 
 CHUNK = 64 << 20
@@ -25,7 +25,6 @@ CHUNK = 64 << 20
 STEP = 16 << 20
 """Bytes whose pages one thread finds in one go."""
 FINDERS = max(1, min(8, os.cpu_count() or 1))
-MADV_HUGEPAGE, MADV_POPULATE_WRITE = 14, 23
 NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 NO_MEMORY = 12
 """ENOMEM. Any other answer means that this system finds pages when they are first written to."""
@@ -60,7 +59,7 @@ class Locked:
         self._address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         self._most, self._there, self.held = most, 0, 0
         self._unlock: Unlock | None = None
-        _advise(self._address, most, MADV_HUGEPAGE)
+        advise(self._address, most, LARGE)
 
     def ready(self, count: int) -> None:
         """Have the first `count` bytes page-locked. Nobody may use any of it meanwhile.
@@ -155,23 +154,6 @@ def _find(address: int, count: int) -> None:
     """Have the pages of fresh memory found by threads. Raises MemoryError."""
     with ThreadPoolExecutor(FINDERS, "pages") as threads:
         starts = range(0, count, STEP)
-        found = list(threads.map(lambda at: _advise(address + at, min(STEP, count - at), MADV_POPULATE_WRITE), starts))
+        found = list(threads.map(lambda at: advise(address + at, min(STEP, count - at), FOUND), starts))
     if NO_MEMORY in found:
         raise MemoryError(f"no pages for {count} bytes")
-
-
-def _advise(address: int, count: int, what: int) -> int:
-    """What the system says to a hint about memory: 0, or the number of an error."""
-    call = _madvise()
-    return 0 if call is None or call(address, count, what) == 0 else ctypes.get_errno()
-
-
-@functools.cache
-def _madvise() -> Any:
-    """Of the C library: Python's own holds all other threads up."""
-    try:
-        call = ctypes.CDLL(None, use_errno=True).madvise
-    except (OSError, AttributeError):
-        return None
-    call.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    return call

@@ -6,13 +6,14 @@ certificate of all of them; each of the others has a call of its own.
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kernels.card import Device
+from kernels.company import in_groups
 from kernels.deadline import Deadline
 from kernels.problems import Csr
 from kernels.problems.arrays import Costs
@@ -52,7 +53,7 @@ def solve_jointly(
     small = [k for k, problem in enumerate(problems) if _entries(problem) <= LARGEST]
     if device == "gpu" or options.epsilon is not None or options.iteration_limit is not None or len(small) < 2:
         return found
-    for part in _parts(problems, small):
+    for part in in_groups(small, lambda k: _entries(problems[k]), MOST_ENTRIES):
         if deadline.expired():
             break
         begun_s = deadline.elapsed_s
@@ -76,21 +77,6 @@ def _is_optimal(solution: Solution, certificate: Certificate) -> bool:
     """Whether the certificate leaves an optimum's word, so that a solve by itself would end with this answer."""
     proved = certificate.holds and certificate.termination is None and not certificate.loose
     return bool(proved) and solution.termination is Termination.OPTIMAL
-
-
-def _parts(problems: Sequence[Auction], chosen: Sequence[int]) -> Iterator[list[int]]:
-    """The chosen problems, one after the other, as many at a time as have MOST_ENTRIES, or one."""
-    part: list[int] = []
-    entries = 0
-    for k in chosen:
-        more = _entries(problems[k])
-        if part and entries + more > MOST_ENTRIES:
-            yield part
-            part, entries = [], 0
-        part.append(k)
-        entries += more
-    if part:
-        yield part
 
 
 def _entries(problem: Auction) -> int:

@@ -4,12 +4,13 @@ Each problem has a block of its own (batch.cu), which knows nothing of the other
 one shape, has the bits that it has by itself. A job of one problem goes another way alone (see `solve_jointly`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kernels.card import Device
+from kernels.company import in_groups
 from kernels.deadline import Deadline
 from kernels.on_device import Certifier
 from kernels.problems.several import SeveralTransports
@@ -63,7 +64,7 @@ def solve_jointly(
         if kind is not None:
             kinds.setdefault(kind, []).append(k)
     for numbers in kinds.values():
-        for group in _cut(problems, numbers):
+        for group in in_groups(numbers, lambda k: _entries(problems[k]), LARGEST):
             if len(group) > 1 and not deadline.expired():
                 members: Any = [problems[k] for k in group]
                 for k, answer in zip(group, _together(members, options, deadline, device), strict=True):
@@ -105,19 +106,9 @@ def _kind_of(form: str, parts: Sequence[UnbalancedTransport]) -> Any:
     return form, first.shape, arrays[0][0].shape[-1], dtypes, strengths, small, first.metric, first.reference
 
 
-def _cut(problems: Sequence[Any], numbers: Sequence[int]) -> Iterator[list[int]]:
-    """Groups of members that are no larger than a launch may be, in their order."""
-    group: list[int] = []
-    entries = 0
-    for k in numbers:
-        own = (problems[k].batch or 1) * problems[k].shape[0] * problems[k].shape[1]
-        if group and entries + own > LARGEST:
-            yield group
-            group, entries = [], 0
-        group.append(k)
-        entries += own
-    if group:
-        yield group
+def _entries(problem: Any) -> int:
+    m, n = problem.shape
+    return (problem.batch or 1) * int(m) * int(n)
 
 
 def _together(

@@ -3,18 +3,17 @@
 import contextlib
 import ctypes
 import fcntl
-import functools
 import mmap
 import os
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, wait
 from pathlib import Path
-from typing import Any
+
+from kernels import FOUND, advise
 
 STEP = 4 << 20
 AHEAD = 4
 """Steps that are looked for before anybody writes to them. What is announced and never comes costs no more."""
-MADV_POPULATE_WRITE = 23
 
 
 class Slab:
@@ -85,17 +84,4 @@ class Slab:
 
 def _touch(view: memoryview) -> None:
     """Have the pages of a mapping found ahead of who writes to it, and not one by one as they do. A hint."""
-    call = _madvise()
-    if call is not None:
-        call(ctypes.addressof(ctypes.c_char.from_buffer(view)), len(view), MADV_POPULATE_WRITE)
-
-
-@functools.cache
-def _madvise() -> Any:
-    """Of the C library: Python's own holds all other threads up."""
-    try:
-        call = ctypes.CDLL(None).madvise
-    except (OSError, AttributeError):
-        return None
-    call.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    return call
+    advise(ctypes.addressof(ctypes.c_char.from_buffer(view)), len(view), FOUND)

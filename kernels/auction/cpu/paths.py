@@ -11,9 +11,10 @@ fall, and a column without a row has the price it started with. In integers ever
 span of benefits.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numba
+import numpy as np
 from numba.extending import register_jitable
 
 from kernels.auction.cpu.rows import Graph, Lists, reveal, two_best
@@ -127,6 +128,20 @@ class Search(NamedTuple):
     order: Indices
     keys: Amounts
     codes: Integers
+
+
+def clean_search(n_rows: int, n_cols: int, dtype: Any) -> Search:
+    """Buffers for matchings of that shape, in int64 or float64."""
+    heap = 2 * (n_rows + n_cols) + 16
+    return Search(
+        np.zeros(n_cols, dtype),
+        np.zeros(n_cols, np.int64),
+        np.zeros(n_cols, dtype),
+        np.zeros(n_cols, np.int8),
+        np.zeros(n_cols, np.int64),
+        np.zeros(heap, dtype),
+        np.zeros(heap, np.int64),
+    )
 
 
 @register_jitable(no_cfunc_wrapper=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numba
 import numpy as np
 
-from kernels.auction.cpu.paths import Matching, Search, augment_rows, reduce_rows
+from kernels.auction.cpu.paths import Matching, Search, augment_rows, clean_search, reduce_rows
 from kernels.auction.cpu.rounds import best_nets, keep_content
 from kernels.auction.cpu.rows import Graph, Lists, empty_lists, fill_lists, graph_of
 from kernels.auction.scaling import NEAR
@@ -48,16 +48,7 @@ def solve(problems: Sequence[Auction], options: "AuctionOptions") -> list[Soluti
     n_rows, n_cols = problems[0].shape
     values = np.stack(benefits, dtype=dtype).reshape(len(problems), -1)
     graph = graph_of(values[0].reshape(n_rows, n_cols))
-    heap = 2 * (n_rows + n_cols) + 16
-    search = Search(
-        np.zeros(n_cols, dtype),
-        np.zeros(n_cols, np.int64),
-        np.zeros(n_cols, dtype),
-        np.zeros(n_cols, np.int8),
-        np.zeros(n_cols, np.int64),
-        np.zeros(heap, dtype),
-        np.zeros(heap, np.int64),
-    )
+    search = clean_search(n_rows, n_cols, dtype)
     column_of = np.full((len(problems), n_rows), UNASSIGNED, np.int64)
     held, profits = np.zeros(column_of.shape, dtype), np.empty(column_of.shape, dtype)
     prices, counts = np.zeros((len(problems), n_cols), dtype), np.zeros((len(problems), len(COUNTS)), np.int64)

@@ -205,17 +205,8 @@ def _finish(state: SolveState, deadline: Deadline) -> Termination:
 
 def _augment(state: SolveState, free: Indices, deadline: Deadline) -> Termination:
     """Assign the rows `free` by shortest augmenting paths, one after the other; every row stays as near its best."""
-    graph, matching, dtype = state.graph, state.matching, state.graph.values.dtype
-    n_rows, n_cols = matching.column_of.size, graph.n_cols
-    search = paths.Search(
-        np.zeros(n_cols, dtype),
-        np.zeros(n_cols, np.int64),
-        np.zeros(n_cols, dtype),
-        np.zeros(n_cols, np.int8),
-        np.zeros(n_cols, np.int64),
-        np.zeros(2 * (n_rows + n_cols) + 16, dtype),
-        np.zeros(2 * (n_rows + n_cols) + 16, np.int64),
-    )
+    graph, matching, n_rows = state.graph, state.matching, state.matching.column_of.size
+    search = paths.clean_search(n_rows, graph.n_cols, graph.values.dtype)
     done = 0
     state.counts["augmentations"] += free.size
     while done < free.size:

@@ -99,6 +99,7 @@ def _symmetric(matrix: Array) -> Array:
 
 
 def child_of(worker: psutil.Process) -> psutil.Process:
+    eventually(lambda: bool(worker.children()))  # one that was killed is being started anew
     (child,) = worker.children()
     return child
 

@@ -1,8 +1,8 @@
 """What an upload costs its threads: python -m benchmarks.arrivals [--mib 8] [--repeats 25] [--threads 8].
 
 A process sends an .npy file through a socket of this machine, again and again. This one receives it into a slab of an
-arena, as the service does, and its threads look at it, hash it and sum it meanwhile; HTTP and multipart are left out. A
-row has the median milliseconds until the last byte was there, until all was looked at, hashed and summed, the processor
+arena, as the service does, and its threads look at it and hash it meanwhile; HTTP and multipart are left out. A
+row has the median milliseconds until the last byte was there, until all was looked at and hashed, the processor
 time of this process, and how many tasks an upload is to its threads. The first one, whose memory is new, stands by
 itself.
 """
@@ -46,7 +46,7 @@ def send(port: int, mib: int) -> None:
 
 
 def receive(line: socket.socket, writer: Writer, size: int) -> list[float]:
-    """Milliseconds until the last byte was there, and all was looked at, hashed and summed; and of the processor."""
+    """Milliseconds until the last byte was there, and all was looked at and hashed; and of the processor."""
     line.sendall(b"x")
     start, processor = time.perf_counter(), time.process_time()
     first = line.recv(128)
@@ -64,11 +64,10 @@ def receive(line: socket.socket, writer: Writer, size: int) -> list[float]:
         writer.came(got)
         count += got
     ends = [time.perf_counter()]
-    for step in (writer.look, lambda: writer.digest, lambda: writer.sight):
+    for step in (writer.look, lambda: writer.digest):
         step()
         ends.append(time.perf_counter())
     assert writer.sight is not None
-    assert writer.sight.seen.checksum is not None
     return [*(1e3 * (end - start) for end in ends), 1e3 * (time.process_time() - processor)]
 
 
@@ -116,17 +115,17 @@ def main() -> None:
     try:
         for _ in range(arguments.repeats + 1):
             expected = Expected(size, False, arena)
-            with Writer(None, 2 * size, root, checksum=True, look=True, size=expected) as writer:  # type: ignore[arg-type]
+            with Writer(None, 2 * size, root, sums=True, look=True, size=expected) as writer:  # type: ignore[arg-type]
                 taken.append(receive(line, writer, size))
     finally:
         line.close()
         other.kill()
         other.wait()
         shutil.rmtree(root)
-    names = ("received_ms", "looked_ms", "hashed_ms", "summed_ms", "processor_ms")
+    names = ("received_ms", "looked_ms", "hashed_ms", "processor_ms")
     median = {name: statistics.median(one) for name, one in zip(names, zip(*taken[1:], strict=True), strict=True)}
     each = len(tasks) / len(taken)
-    Rows("arrivals").add(mib=arguments.mib, threads=arguments.threads, **median, first_ms=taken[0][3], tasks=each)
+    Rows("arrivals").add(mib=arguments.mib, threads=arguments.threads, **median, first_ms=taken[0][2], tasks=each)
 
 
 if __name__ == "__main__":

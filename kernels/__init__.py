@@ -9,7 +9,7 @@
 0
 """
 
-from kernels.arriving import TYPES, Glance, checksum_from, glance, together
+from kernels.arriving import TYPES, Glance, glance, together
 from kernels.card import Bundle, Companion, Device, Estimate, InputSpec, Options, OptionsOf, Problem, Solver
 from kernels.certificates.exact import Claim, Statement
 from kernels.certificates.gpu.checksum import InputChanged
@@ -74,7 +74,6 @@ __all__ = [
     "advise",
     "asking",
     "at_most",
-    "checksum_from",
     "deriving",
     "disagreement",
     "glance",

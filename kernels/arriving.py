@@ -1,13 +1,12 @@
-"""Looking at an array while its bytes arrive, piece by piece and in any order: its range, and its checksum."""
+"""Looking at an array while its bytes arrive, piece by piece and in any order: its range and its words' total."""
 
-import threading
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kernels.certificates.gpu.checksum import KEYS, PIECE, STRIDE, Pending, _keys
-from kernels.problems.arrays import FORBIDDEN, Array, Bytes, Costs, Words
+from kernels.certificates.gpu.checksum import InputChanged, Pending
+from kernels.problems.arrays import FORBIDDEN, Array, Bytes, Costs
 from kernels.problems.seen import Seen, seen_of
 
 TYPES = ("<f4", "<f8", "<i4", "<i8")
@@ -15,10 +14,6 @@ TYPES = ("<f4", "<f8", "<i4", "<i8")
 WORD = 8
 BLOCK = 1 << 17
 """Entries looked at in one go: they stay in a core's cache between the two passes."""
-AT_ONCE = 8
-"""Pieces whose share in a checksum is worked out by one pass of each operation. Between two passes a thread waits for
-the interpreter, which others hold."""
-_own = threading.local()
 
 
 @dataclass(frozen=True)
@@ -29,19 +24,27 @@ class Glance:
     seen: Seen
 
 
-def glance(raw: Bytes, dtype: str, at: int | None) -> Glance:
+def glance(raw: Bytes, dtype: str, sums: bool) -> Glance:
     """Look at the bytes of whole entries.
 
     Args:
-        raw: uint8, contiguous.
+        raw: uint8, contiguous; they begin at a multiple of 8 bytes in the array.
         dtype: one of TYPES.
-        at: where they begin in the array, for the checksum: a multiple of 8. None takes no checksum.
+        sums: take their share in the total, too.
     """
-    entries = raw.view(dtype)
-    found = _together([_range(entries[start : start + BLOCK]) for start in range(0, entries.size, BLOCK)])
-    if at is None or not found.whole:
-        return found
-    return Glance(True, Seen(**{**found.seen.told(), "checksum": checksum_from(raw, at)}))
+    step = BLOCK * np.dtype(dtype).itemsize
+    blocks = [raw[start : start + step] for start in range(0, raw.size, step)]
+    return _together([_with_total(_range(block.view(dtype)), block, sums) for block in blocks])
+
+
+def _with_total(found: Glance, raw: Bytes, sums: bool) -> Glance:
+    return replace(found, seen=replace(found.seen, total=_total(raw))) if sums and found.whole else found
+
+
+def _total(raw: Bytes) -> int:
+    whole = raw.size - raw.size % WORD
+    total = int(np.add.reduce(raw[:whole].view("<u8")))
+    return total + int.from_bytes(raw[whole:].tobytes(), "little")
 
 
 def together(glances: Iterable[Glance]) -> Seen | None:
@@ -53,14 +56,14 @@ def together(glances: Iterable[Glance]) -> Seen | None:
 def _together(glances: list[Glance]) -> Glance:
     lows = [one.seen.low for one in glances if one.seen.low is not None]
     highs = [one.seen.high for one in glances if one.seen.high is not None]
-    sums = [one.seen.checksum for one in glances if one.seen.checksum is not None]
+    totals = [one.seen.total for one in glances if one.seen.total is not None]
     seen = Seen(
         low=min(lows) if lows else None,
         high=max(highs) if highs else None,
         plus=any(one.seen.plus for one in glances),
         minus=any(one.seen.minus for one in glances),
         masked=any(one.seen.masked for one in glances),
-        checksum=sum(sums) % 2**64 if glances and len(sums) == len(glances) else None,
+        total=sum(totals) % 2**64 if glances and len(totals) == len(glances) else None,
     )
     return Glance(all(one.whole for one in glances), seen)
 
@@ -84,51 +87,32 @@ def _ends(known: Costs) -> tuple[int | float | None, int | float | None]:
     return (known.min().item(), known.max().item()) if known.size else (None, None)
 
 
-def checksum_from(raw: Bytes, at: int) -> int:
-    """The share of some bytes, which begin at byte `at` of an array, in the checksum of that array."""
-    total, start = 0, 0
-    while start < raw.size:
-        piece, inside = divmod(at + start, PIECE)
-        whole = 0 if inside else min(AT_ONCE, (raw.size - start) // PIECE)
-        part = raw[start : start + (whole * PIECE or PIECE - inside)]
-        start += part.size
-        if part.size % WORD:
-            part = np.concatenate([part, np.zeros(-part.size % WORD, np.uint8)])
-        total += _share(part.view("<u8").reshape(max(1, whole), -1), piece, inside // WORD)
-    return total % 2**64
-
-
-def _share(words: Words, piece: int, first: int) -> int:
-    """Of words (pieces, KEYS) that begin with word `first` of a piece; of one piece there may be fewer."""
-    pieces, count = words.shape
-    y, low = (room[: words.size].reshape(words.shape) for room in _rooms())
-    np.add(words, _keys()[first : first + count], out=y)
-    y += ((piece + np.arange(pieces, dtype=np.uint64)) * np.uint64(STRIDE))[:, None]
-    np.bitwise_and(y, np.uint64(0xFFFFFFFF), out=low)
-    np.right_shift(y, np.uint64(32), out=y)
-    return int(np.dot(y.reshape(-1), low.reshape(-1)))
-
-
-def _rooms() -> tuple[Words, Words]:
-    """Room for the words of AT_ONCE pieces, twice; of this thread."""
-    if not hasattr(_own, "rooms"):
-        _own.rooms = np.empty((2, AT_ONCE * KEYS), np.uint64)
-    y, low = _own.rooms
-    return y, low
-
-
 class Arrived(Pending):
-    """Checksums of what arrived: those that were taken then, and the others, which are taken in threads now."""
+    """Checksums of what arrived, taken in threads from now on; those that were taken before are believed."""
 
     def __init__(self, arrays: list[Array]) -> None:
-        super().__init__([array for array in arrays if _checksum(array) is None])
+        from kernels.summing import Sum  # compiled, and who receives compiles nothing
+
+        super().__init__([])
+        self._sums = [
+            (array, Sum(array.reshape(-1).view(np.uint8))) for array in arrays if _told(array).checksum is None
+        ]
 
     def of(self, array: Array) -> int:
-        """The checksum of one of the arrays, or of another."""
-        known = _checksum(array)
-        return super().of(array) if known is None else known
+        """The checksum of one of the arrays, or of another.
+
+        Raises:
+            InputChanged: its bytes here are not those that came.
+        """
+        seen, found = _told(array), next((found for one, found in self._sums if one is array), None)
+        if seen.checksum is not None:
+            return seen.checksum
+        if found is None:
+            return super().of(array)
+        if seen.total not in (None, found.total):
+            raise InputChanged("the input in memory is not the one that arrived: the totals of their words differ")
+        return found.value
 
 
-def _checksum(array: Array) -> int | None:
-    seen = seen_of(array)
-    return None if seen is None else seen.checksum
+def _told(array: Array) -> Seen:
+    return seen_of(array) or Seen(None, None)

@@ -92,6 +92,7 @@ NEVER = {
     "kernels": {"redis", "rq", "fastapi", "starlette", "app", "workers"},
 }
 NUMBA_MAY = {
+    "kernels/summing.py",
     "kernels/certificates/metrics/loops.py",
     "kernels/certificates/rejecting/loops.py",
     "kernels/certificates/brief/loops.py",

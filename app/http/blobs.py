@@ -68,8 +68,8 @@ async def post(
     form = _form(request, filename, format, member, dtype, shape)
     store: Store = request.app.state.store
     desk: Desk = request.app.state.desk
-    checksum = await desk.compared()
-    with desk.visit(owner) as visit, await run_in_threadpool(store.writer, scheme_of(expected), checksum) as writer:
+    sums = await desk.compared()
+    with desk.visit(owner) as visit, await run_in_threadpool(store.writer, scheme_of(expected), sums) as writer:
         most = request.app.state.settings.max_upload_bytes
         fetch = Fetch(request, Whole(writer), visit.held)
         await feed(portions(request, most, visit.held.take), writer.writelines, fetch)

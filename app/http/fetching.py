@@ -108,6 +108,7 @@ class Fetching(HttpToolsProtocol):
         self.cycle.message_event.clear()
         own = socket.socket(fileno=os.dup(self.transport.get_extra_info("socket").fileno()))
         own.settimeout(STALL_S)
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, min(AT_ONCE, self.left))  # the kernel makes room for it
         return own, body
 
     def end_if_whole(self) -> None:

@@ -293,7 +293,7 @@ class _Hand:
         reading = None if self._outlines else in_place(self._visit, self._card, part.sink, form, field)
         if reading is None:
             reading = await self._read(path, form, field, at_hand=True)
-            if (sight := part.sink.glimpse()) is not None:
+            if (sight := part.sink.sight) is not None:
                 sight.tell(reading.value)
         keep = partial(self._keeper.keep, part, reading)
         return Found(reading.value, keep, lambda: frozen(part.sink.digest, reading), part.sink)

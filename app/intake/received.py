@@ -72,13 +72,13 @@ async def _read_parts(request: Request, visit: Visit, readers: list[Reader], wai
     desk, most = visit.desk, visit.desk.max_json_bytes
     size = Expected(announced(request)) if waits else UNKNOWN
     short = 0 < announced(request) <= WORTH_A_SLAB
-    checksum = not short and await desk.compared()
+    sums = not short and await desk.compared()
     return await read_multipart(
         request,
         desk.settings.max_upload_bytes,
         visit.held,
         lambda name: (
-            Text(most, visit.aside, "Part 'job'") if name == "job" else desk.store.writer(checksum=checksum, size=size)
+            Text(most, visit.aside, "Part 'job'") if name == "job" else desk.store.writer(sums=sums, size=size)
         ),
         readers.append,
     )

@@ -39,7 +39,7 @@ class Desk:
     doors: Doors = CLOSED
 
     async def compared(self) -> bool:
-        """Whether a worker has a GPU: its certificates compare checksums of what arrived."""
+        """Whether a worker has a GPU: its certificates compare what they read with what arrived."""
         return await self.entry.has("gpu")
 
     def visit(self, owner: str, key: str | None = None) -> "Visit":

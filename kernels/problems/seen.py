@@ -26,7 +26,9 @@ class Seen:
         low, high: the range of the entries that are finite and do not forbid; None where there are none.
         plus, minus: whether it holds +inf, -inf.
         masked: whether it holds `FORBIDDEN` (int64).
-        checksum: of its bytes, as kernels/certificates/gpu/checksum.py takes it; None where nobody asked.
+        total: of its bytes as 64-bit words, little-endian, modulo 2^64, the last filled up with zeros; None where
+            nobody asked. It is one pass, and says whether what a solver maps is what came.
+        checksum: as kernels/certificates/gpu/checksum.py takes it; in notes of earlier releases, which had no total.
     """
 
     low: int | float | None
@@ -35,6 +37,7 @@ class Seen:
     minus: bool = False
     masked: bool = False
     checksum: int | None = None
+    total: int | None = None
 
     def told(self) -> dict[str, Any]:
         """As JSON."""

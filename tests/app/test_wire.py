@@ -21,13 +21,12 @@ from app.cli.verify import digests
 from app.http.config import HttpSettings
 from app.http.main import create_app
 from app.intake.clerks import Clerks
-from app.intake.visit import Desk
 from tests.app.conftest import Service, serve
 from workers.jobs.job import StoreFull
+from workers.store import pieces
 from workers.store.arena import MARK
-from workers.store.digests import PIECE, digest_of
+from workers.store.digests import PIECE, digest_of, leaves_of
 from workers.store.folder import Folder, name_of
-from workers.store.sight import Watch
 from workers.store.store import Store
 
 NPZ, SAFETENSORS = "application/x-npz", "application/x-safetensors"
@@ -205,26 +204,21 @@ def test_an_arena_that_another_process_is_at_is_waited_for_in_a_thread(
     assert tried == [False, True]
 
 
-def test_the_event_loop_waits_for_no_checksum(app: tuple[Any, httpx.Client], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_event_loop_waits_for_no_hash(app: tuple[Any, httpx.Client], monkeypatch: pytest.MonkeyPatch) -> None:
     _, client = app
-    cost, go, begun, summed = long_cost(18), threading.Event(), threading.Event(), Watch.summed
+    cost, go, begun = long_cost(18), threading.Event(), threading.Event()
 
-    def late(watch: Watch, view: memoryview, at: int) -> int | None:
-        if at + len(view) == len(npy(cost)):
-            begun.set()
-            assert go.wait(30)
-        return summed(watch, view, at)
+    def late(view: memoryview) -> bytes:
+        begun.set()
+        assert go.wait(30)
+        return leaves_of(view)
 
-    async def compared(desk: Desk) -> bool:
-        return True
-
-    monkeypatch.setattr(Watch, "summed", late)
-    monkeypatch.setattr(Desk, "compared", compared)
+    monkeypatch.setattr(pieces, "leaves_of", late)
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(solve, client, cost)
         try:
             assert begun.wait(30)
-            time.sleep(1.0)  # by now all is hashed, and only the checksum is missing
+            time.sleep(1.0)  # by now all is here and looked at
             assert client.get("/livez", timeout=5).status_code == 200
         finally:
             go.set()

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import FORBIDDEN, SOLVERS, Array, InvalidProblem, Seen, glance, note, seen_of, together
-from kernels.arriving import Arrived, checksum_from
-from kernels.certificates.gpu.checksum import PIECE, checksum
+from kernels import FORBIDDEN, SOLVERS, Array, InvalidProblem, Seen, glance, note, seen_of, summing, together
+from kernels.arriving import Arrived
+from kernels.certificates.gpu.checksum import PIECE, InputChanged, checksum
 from kernels.problems.assignment import _largest
+from tests.workers.totals import total_of
 
 RNG = np.random.default_rng(5)
 STRANGE: dict[str, Callable[[Array], object]] = {
@@ -27,9 +28,9 @@ STRANGE: dict[str, Callable[[Array], object]] = {
 def pieces_of(array: Array, cuts: list[int], sums: bool = True) -> Seen | None:
     raw = array.reshape(-1).view(np.uint8)
     ends = [0, *cuts, raw.size]
-    parts = [(raw[a:b], a) for a, b in itertools.pairwise(ends) if b > a]
+    parts = [raw[a:b] for a, b in itertools.pairwise(ends) if b > a]
     RNG.shuffle(parts)
-    return together(glance(part, array.dtype.str, at if sums else None) for part, at in parts)
+    return together(glance(part, array.dtype.str, sums) for part in parts)
 
 
 @pytest.mark.parametrize("strange", STRANGE)
@@ -55,8 +56,7 @@ def test_integers_with_forbidden_entries() -> None:
     seen = pieces_of(array, [800, 4000])
     assert seen is not None
     assert (seen.largest, seen.masked) == _largest(array, False) == (99, True)
-    assert pieces_of(np.full((4, 4), FORBIDDEN), [64]) == Seen(None, None, masked=True, checksum=checksum(
-        np.full((4, 4), FORBIDDEN)))  # fmt: skip
+    assert pieces_of(np.full((4, 4), FORBIDDEN), [64]) == Seen(None, None, masked=True, total=16 * FORBIDDEN % 2**64)
     assert pieces_of(np.arange(6, dtype=np.int32), [8], sums=False) == Seen(0, 5)
 
 
@@ -65,19 +65,6 @@ def test_nan_in_any_piece_is_left_to_who_reads_the_array() -> None:
         array = RNG.random(1000)
         array[at] = np.nan
         assert pieces_of(array, [8 * 300, 8 * 600]) is None
-
-
-@pytest.mark.parametrize("size", [8, 13, PIECE - 8, PIECE, PIECE + 8, 3 * PIECE + 20, 19 * PIECE + 13])
-def test_a_checksum_in_pieces_is_that_of_the_whole(size: int) -> None:
-    raw = RNG.integers(0, 256, size, dtype=np.uint8)
-    whole = checksum(raw)
-    assert checksum_from(raw, 0) == whole
-    for _ in range(5):
-        cut = 8 * int(RNG.integers(0, size // 8 + 1))
-        assert (checksum_from(raw[:cut], 0) + checksum_from(raw[cut:], cut)) % 2**64 == whole
-    if size > 2 * PIECE:
-        moved = np.roll(raw, 8)
-        assert checksum_from(moved, 0) != whole
 
 
 def test_a_note_is_of_memory_type_and_length_and_ends_with_its_array() -> None:
@@ -123,12 +110,37 @@ def test_other_solvers_ask_for_the_note_as_well(solver: str) -> None:
     card.build({name: array}, card.options())
 
 
+@pytest.mark.parametrize("size", [0, 1, 8, 13, PIECE - 8, PIECE, PIECE + 8, 3 * PIECE + 20, 19 * PIECE + 13])
+@pytest.mark.parametrize("kind", ["may be written to", "may not", "begins at an odd place"])
+def test_a_compiled_sum_is_the_checksum(size: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = RNG.integers(0, 256, size + 3, dtype=np.uint8)
+    raw = raw[3:] if kind == "begins at an odd place" else raw[:size]
+    raw.flags.writeable = kind != "may not"
+    total = total_of(raw)
+    for short, share in ((summing.SHORT, summing.SHARE), (64, 5 * PIECE // 2)):
+        monkeypatch.setattr(summing, "SHORT", short)
+        monkeypatch.setattr(summing, "SHARE", share)
+        found = summing.Sum(raw)
+        assert (found.value, found.total) == (checksum(raw), total)
+
+
 def test_the_certificate_is_handed_the_checksum_of_what_arrived() -> None:
     array, other = RNG.random((64, 64)), RNG.random((64, 64))
     note(array, Seen(0.0, 1.0, checksum=12345))
     arrived = Arrived([array, other])
     assert arrived.of(array.reshape(-1)) == 12345
     assert arrived.of(other) == checksum(other)
+
+
+@pytest.mark.parametrize("size", [1000, 1_000_000])
+def test_an_input_that_is_not_the_one_that_arrived_is_no_input(size: int) -> None:
+    """Another slab, one that was written anew, or a mapping that went wrong: one bit is enough."""
+    array = RNG.random(size)
+    note(array, together([glance(array.view(np.uint8), "<f8", True)]))
+    assert Arrived([array]).of(array) == checksum(array)
+    array.view(np.uint64)[size // 3] ^= 1
+    with pytest.raises(InputChanged):
+        Arrived([array]).of(array)
 
 
 UNREAD = [

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from app.cli import serve
-from kernels.certificates.gpu.checksum import checksum
 from tests.workers.service import allowed
 from tests.workers.test_arena import SIZE, Nobody, body, lay
 from tests.workers.test_laid import OWNER, long_array
+from tests.workers.totals import total_of
 from workers.jobs.job import UnknownBlob
 from workers.jobs.queue import Jobs
 from workers.runtime import config
@@ -73,7 +73,7 @@ def test_any_portions_of_any_announced_size_give_the_same(tmp_path: Path, seed: 
         full = body((PIECE if rng.random() < 0.3 else said + odd) // 8 - 16)  # 16 words of header: one piece exactly
         data = full + rng.bytes(9) if rng.random() < 0.2 else full[: len(full) - int(rng.integers(2)) * 12_345]
         expected = Expected(len(full), exact=bool(rng.integers(2)), arena=arena)
-        with Writer(Nobody(), 1 << 40, tmp_path, look=True, checksum=True, size=expected) as writer:
+        with Writer(Nobody(), 1 << 40, tmp_path, look=True, sums=True, size=expected) as writer:
             fill(writer, data, rng)
             path = writer.look() if rng.random() < 0.5 else writer.flush()
             assert is_slab(path) is (data == full)
@@ -84,7 +84,7 @@ def test_any_portions_of_any_announced_size_give_the_same(tmp_path: Path, seed: 
             if sight is not None:
                 numbers = np.frombuffer(data, np.float64, offset=128)
                 assert (sight.seen.low, sight.seen.high) == (numbers.min(), numbers.max())
-                assert sight.seen.checksum == checksum(numbers)
+                assert sight.seen.total == total_of(numbers)
 
 
 def fill(writer: Writer, data: bytes, rng: np.random.Generator) -> None:

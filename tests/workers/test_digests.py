@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from workers.jobs.job import UnknownBlob
-from workers.store.digests import LEAF, OLD_TREE, PIECE, TREE, Following, Hashed, Leaves, digest_of, digest_of_file
+from workers.store.digests import LEAF, OLD_TREE, PIECE, TREE, Following, Hashed, digest_of, digest_of_file
 from workers.store.folder import FILE, file_of, name_in, name_of
+from workers.store.pieces import Filling
 
 SIZES = (0, 1, LEAF, LEAF + 1, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 3 * PIECE + LEAF, 3 * PIECE + 12345)
 
@@ -96,11 +97,11 @@ def test_a_piece_is_hashed_while_it_fills_by_any_number_of_threads() -> None:
 def test_leaves_are_hashed_while_a_piece_fills(portion: int, size: int) -> None:
     memory, wanted = bytearray(PIECE), random.Random(size).randbytes(size)
     with ThreadPoolExecutor(4) as threads:
-        leaves = Leaves(memory, threads)
+        piece = Filling(memory, 0, None, False, threads, threads)
         for start in range(0, size, portion):
             end = min(size, start + portion)
             memory[start:end] = wanted[start:end]
-            leaves.came(end)
-        leaves.end(size)
-        found = leaves.digests()
+            piece.came(end, 2 * LEAF)
+        piece.end(size, LEAF)
+        found = piece.done().digests
     assert found == b"".join(hashlib.sha256(wanted[at : at + LEAF]).digest() for at in range(0, size, LEAF))

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.certificates.gpu.checksum import checksum
+from tests.workers.totals import total_of
 from workers.jobs.job import StoreFull, UploadTooLarge
 from workers.store import blocks, disk
 from workers.store.arena import MARK, Arena, is_slab
 from workers.store.codec import Limits, read
-from workers.store.digests import OLD_TREE, PIECE, PLAIN, SHORT, digest_of
-from workers.store.sight import Watch
+from workers.store.digests import OLD_TREE, PIECE, PLAIN, digest_of
+from workers.store.pieces import SHORT
 from workers.store.upload import Expected, Writer
 
 LONG = 3 * PIECE + 8 * 1001
@@ -118,11 +118,11 @@ def test_a_disk_that_fills_up_under_a_thread(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize("dtype", ["<f4", "<f8", "<i4", "<i8"])
 def test_what_is_seen_is_what_is_there(dtype: str, tmp_path: Path) -> None:
     array = (1000 * np.random.default_rng(2).standard_normal((7, LONG // 28))).astype(dtype)
-    with upload(npy(array), tmp_path, checksum=True) as writer:
+    with upload(npy(array), tmp_path, sums=True) as writer:
         sight = writer.sight
         assert sight is not None
         assert (sight.seen.low, sight.seen.high) == (array.min(), array.max())
-        assert sight.seen.checksum == checksum(array)
+        assert sight.seen.total == total_of(array)
         value = read(writer.path).value
         assert sight.fits(value)
         assert not sight.fits(np.asarray(array))
@@ -148,10 +148,10 @@ def test_what_is_no_one_array_is_not_looked_at(tmp_path: Path) -> None:
             assert writer.sight is None
 
 
-def test_no_checksum_unless_somebody_compares_it(tmp_path: Path) -> None:
+def test_no_total_unless_somebody_compares_it(tmp_path: Path) -> None:
     with upload(npy(np.zeros(LONG // 8)), tmp_path) as writer:
         assert writer.sight is not None
-        assert writer.sight.seen.checksum is None
+        assert writer.sight.seen.total is None
 
 
 def test_the_disk_is_begun_with_while_bytes_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,36 +206,12 @@ def test_what_came_is_read_while_it_is_hashed(tmp_path: Path, monkeypatch: pytes
         assert writer.digest == digest_of(data)
 
 
-def test_a_problem_waits_for_no_checksum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A GPU's certificate compares it, and that comes much later."""
-    data, arena = numbers(PIECE // 8 * 2), Arena(tmp_path / f"{MARK}one", 4 * PIECE)
-    go_on, summed = threading.Event(), Watch.summed
-
-    def late(*told: Any) -> int | None:
-        assert go_on.wait(10)
-        return summed(*told)
-
-    monkeypatch.setattr(Watch, "summed", late)
-    with Writer(Nobody(), 1 << 40, tmp_path, look=True, checksum=True, size=Expected(len(data), arena=arena)) as writer:
-        try:
-            writer.write(data)
-            writer.look()
-            early = writer.glimpse()
-        finally:
-            go_on.set()
-        array = np.load(io.BytesIO(data))
-        assert early is not None
-        assert (early.seen.low, early.seen.high) == (array.min(), array.max())
-        assert writer.sight is not None
-        assert writer.sight.seen.checksum == checksum(array)
-
-
 @pytest.mark.parametrize("came", [LONG - PIECE, LONG])
 def test_who_is_dropped_waits_for_no_hashing(came: int, tmp_path: Path) -> None:
     """The event loop closes what a client has left behind, and threads may have much to do for others."""
     data, go = numbers(LONG // 8), threading.Event()
     arena = Arena(tmp_path / f"{MARK}one", 4 * PIECE)
-    writer = Writer(Nobody(), 1 << 40, tmp_path, checksum=True, look=True, size=Expected(len(data), arena=arena))
+    writer = Writer(Nobody(), 1 << 40, tmp_path, sums=True, look=True, size=Expected(len(data), arena=arena))
     writer.write(data[:PIECE])
     others = [blocks.pool().threads.submit(go.wait, 30) for _ in range(blocks.THREADS)]
     try:

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from kernels import glance, together
-from kernels.certificates.gpu.checksum import checksum
 from tests.workers.test_arena import Nobody
-from workers.store import blocks, digests, slab, upload
+from tests.workers.totals import total_of
+from workers.store import blocks, digests, pieces, slab, upload
 from workers.store.arena import MARK, Arena
 from workers.store.upload import Expected, Writer
 
@@ -32,10 +32,10 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Borders as near to each other as pages allow."""
     for module in (blocks, digests, upload):
         monkeypatch.setattr(module, "PIECE", PIECE)
-    for module in (blocks, digests):
+    for module in (blocks, digests, pieces):
         monkeypatch.setattr(module, "LEAF", LEAF)
     monkeypatch.setattr(digests, "LEAVES", {digests.TREE: LEAF})
-    monkeypatch.setattr(digests, "SHORT", LEAF // 8)
+    monkeypatch.setattr(pieces, "SHORT", LEAF // 8)
     monkeypatch.setattr(blocks, "STEP", 2 * LEAF)
     monkeypatch.setattr(blocks, "END", 4 * PIECE)
     monkeypatch.setattr(slab, "STEP", PIECE)
@@ -88,15 +88,16 @@ def sent(writer: Writer, data: bytes, rng: random.Random) -> None:
 def checks(writer: Writer, data: bytes, array: Any, is_whole: bool, sums: bool) -> list[Callable[[], None]]:
     """What must hold in whatever order it is asked for."""
     known = is_whole and array.dtype.str in TYPES
-    plain = together([glance(array.view(np.uint8), array.dtype.str, None)]) if known else None
+    plain = together([glance(array.view(np.uint8), array.dtype.str, False)]) if known else None
 
-    def saw(sight: Any, has_sum: bool) -> None:
+    def saw() -> None:
+        sight = writer.sight
         if sight is None:
             return
         assert plain is not None
         assert [getattr(sight.seen, name) for name in SHOWN] == [getattr(plain, name) for name in SHOWN]
         assert (sight.dtype, sight.size) == (array.dtype.str, array.size)
-        assert sight.seen.checksum in ((checksum(array),) if has_sum else (None, checksum(array)))
+        assert sight.seen.total == (total_of(array) if sums else None)
 
     def lies() -> None:
         assert writer.memory is None or bytes(writer.memory) == data
@@ -107,7 +108,7 @@ def checks(writer: Writer, data: bytes, array: Any, is_whole: bool, sums: bool) 
     def written() -> None:
         assert writer.flush().read_bytes() == data
 
-    return [lambda: saw(writer.glimpse(), False), lambda: saw(writer.sight, sums), lies, named, written]
+    return [saw, lies, named, written]
 
 
 @pytest.mark.parametrize("block", range(4))
@@ -124,7 +125,7 @@ def test_bytes_digest_and_sight_are_those_of_a_plain_look(small: None, block: in
         most = rng.choice([said, said, said + PIECE, said - 1, 0])
         arena = Arena(tmp_path / f"{MARK}one", 32 * PIECE) if rng.random() < 0.85 else None
         size = Expected(most, rng.random() < 0.2, arena)
-        with Writer(Nobody(), 1 << 40, tmp_path, checksum=sums, look=True, size=size) as writer:
+        with Writer(Nobody(), 1 << 40, tmp_path, sums=sums, look=True, size=size) as writer:
             sent(writer, data, rng)
             asked = checks(writer, data, array, is_whole, sums)
             for check in rng.sample(asked, len(asked)):

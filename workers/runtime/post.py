@@ -35,6 +35,7 @@ class Post:
     def _listen(self) -> Any:
         if self._connection is None:
             self._connection = self._pool.get_connection()
+            self._connection._parser.set_pubsub_push_handler(lambda news: news)  # redis-py's own words each for a log
             self._connection.send_command("SUBSCRIBE", self._own, self._bell)
             self._asked = False
             if self._device:  # told anew to a Redis that has lost its memory

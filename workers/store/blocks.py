@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from kernels import Glance
-from workers.store.digests import LEAF, PIECE, PLAIN, Following, Hashed, Leaves, digest_of, leaves_of, tree_of
+from workers.store.digests import LEAF, PIECE, PLAIN, Hashed, digest_of, leaves_of, tree_of
 from workers.store.disk import hasten
-from workers.store.pieces import Done, Piece, known
+from workers.store.pieces import Done, Filling, Piece, Whole, known
 from workers.store.sight import Sight, Watch
 from workers.store.slab import Slab
 
@@ -27,7 +27,7 @@ STORING = max(THREADS, min(16, (os.cpu_count() or 1) // 2))
 """Of a process that stores and receives nothing: nobody there waits for the interpreter that more threads ask for."""
 MOST_BLOCKS = 3 * THREADS + 2
 STEP = 2 * LEAF
-"""Of a piece in a slab so much at a time is looked at while the next bytes come."""
+"""Of a piece in a slab so much at a time is handed to a thread while the next bytes come."""
 END = 16 << 20
 """Before the last so many bytes of a slab a piece is handed to threads when it is whole, and not as it fills: each task
 takes the interpreter from who receives, and what is hashed meanwhile is not waited for."""
@@ -106,7 +106,7 @@ class Blocks:
         elif early and slab is None:
             hasten(descriptor(), 0, self._size)
         self._block: bytearray | memoryview | None = None
-        self._piece, self._looked = Piece(), 0  # in a slab: the one that fills, and how much of it is looked at
+        self._piece: Filling | None = None  # in a slab: the one that fills
         self._alone: Hashed | None = None  # of a piece for which there was no block
         self._parts: list[Piece] = []
         self._last = False  # the piece that fills the slab is under way before anybody says that it is the last
@@ -153,14 +153,17 @@ class Blocks:
         elif self._slab is not None and self._size == self._slab.size and self._begun:
             self._end()
             self._last = True
-        elif self._slab is not None and self._piece.hashes is not None and self._slab.size - self._size <= END:
-            self._piece.hashes.came(self._size % PIECE)
-            self._look(self._size % PIECE - self._size % LEAF)
+        elif self._piece is not None and self._is_near_end:
+            self._piece.came(self._size % PIECE, STEP)
 
     @property
     def _begun(self) -> bool:
         """Whether a piece is under way."""
         return self._block is not None or self._alone is not None
+
+    @property
+    def _is_near_end(self) -> bool:
+        return self._slab is not None and self._slab.size - self._size <= END
 
     @property
     def is_hashed(self) -> bool:
@@ -188,7 +191,7 @@ class Blocks:
         if inside and (self._block is not None or self._last or slab.size <= PIECE):
             self._alone, self._watch = Hashed(), None
             self._alone.write(slab.view[self._size - inside : self._size])
-            self._block, self._last = None, False
+            self._block, self._piece, self._last = None, None, False
             if inside == PIECE:
                 self._end()
 
@@ -197,9 +200,8 @@ class Blocks:
             try:
                 self._slab.ready(self._size)
                 self._block = self._slab.view[self._size : self._size + PIECE]
-                self._piece, self._looked = Piece(), 0
-                kind = Following if self._slab.size <= PIECE else Leaves
-                self._piece.hashes = kind(self._block, pool().threads)
+                alone = self._slab.size <= PIECE
+                self._piece = Filling(self._block, self._size, self._watch, alone, pool().threads, pool().eyes)
                 return
             except OSError:  # no memory: there may be room on the disk
                 self.leave()
@@ -209,49 +211,21 @@ class Blocks:
         if len(self._parts) >= LEAD:
             self._parts[-LEAD].done()
 
-    def _look(self, until: int, last: bool = False) -> None:
-        """Look at the piece that fills up to there, at STEP at least, or at its end.
-
-        STEP is looked at in less time than a thread takes to begin; a whole piece is left to one.
-        """
-        start, watch = self._looked, self._watch
-        fresh = until - start
-        if watch is None or self._block is None or fresh <= 0 or (fresh < STEP and not last):
-            return
-        at, view = (self._size - 1) // PIECE * PIECE, memoryview(self._block)
-        if fresh <= STEP:
-            self._piece.looks.append(known(watch.look(view[start:until], at + start, False)))
-        else:
-            self._piece.looks.append(pool().eyes.submit(watch.look, view[start:until], at + start, False))
-        self._looked = until
-
-    def _sum(self, count: int) -> None:
-        """Have threads take the checksum of a piece that is whole, which nobody waits for before the solve."""
-        watch, step = self._watch, STEP if self._slab is not None and self._size == self._slab.size else count
-        if watch is None or self._block is None or not watch.sums:
-            return
-        at, view = (self._size - 1) // PIECE * PIECE, memoryview(self._block)
-        for start in range(0, count, step):
-            part = view[start : min(start + step, count)]
-            self._piece.totals.append(pool().threads.submit(watch.summed, part, at + start))
-
     def _end(self, source: memoryview | None = None) -> None:
         """The piece is whole, or the last. With `source` its bytes are still there."""
         count = (self._size - 1) % PIECE + 1
         if self._block is None:
             assert self._alone is not None
-            self._parts.append(Piece(known(Done(b"".join(self._alone.leaves)))))
+            self._parts.append(Whole(known(Done(b"".join(self._alone.leaves)))))
             self._alone = self._watch = None
         elif self._slab is not None and source is None:
-            assert self._piece.hashes is not None
-            self._look(count, last=True)
-            self._piece.hashes.end(count)
-            self._sum(count)
+            assert self._piece is not None
+            self._piece.end(count, LEAF if self._is_near_end else PIECE)
             self._parts.append(self._piece)
         else:
             work = pool().threads.submit(self._work, self._block, count, self._size - count, source)
-            self._parts.append(Piece(work))
-        self._block = None
+            self._parts.append(Whole(work))
+        self._block = self._piece = None
 
     def _work(self, block: bytearray | memoryview, count: int, at: int, source: memoryview | None) -> Done:
         try:
@@ -278,7 +252,7 @@ class Blocks:
         """Wait until all that came is written and looked at; in a slab it may still be hashed. Else as `flush`."""
         self._end_last()
         for part in self._parts:
-            part.glances(whole=False)
+            part.glances()
 
     def _end_last(self) -> None:
         self._last = False
@@ -296,30 +270,31 @@ class Blocks:
     def _short_digest(self) -> str:
         if self._slab is None:
             return digest_of(os.pread(self._descriptor(), PIECE, 0))
-        if isinstance(self._parts[0].hashes, Following):
-            return f"{PLAIN}:{self._parts[0].done().digests.hex()}"
+        first = self._parts[0]
+        if isinstance(first, Filling) and first.is_alone:
+            return f"{PLAIN}:{first.done().digests.hex()}"
         return digest_of(self._slab.view[: self._size])  # less came than was said, or it was copied by threads
 
-    def sight(self, whole: bool = True) -> Sight | None:
-        """What was seen of the array; unless `whole`, perhaps without its checksum."""
+    def sight(self) -> Sight | None:
+        """What was seen of the array."""
         self.look()
         if self._watch is None:
             return None
-        glances = [glance for part in self._parts for glance in part.glances(whole)]
+        glances = [glance for part in self._parts for glance in part.glances()]
         return self._watch.sight([self._glance.result(), *glances] if self._glance else glances, self._size)
 
     def _under_way(self) -> list[Future[Any]]:
-        current = self._piece.under_way() if self._block is not None else []
+        current = [] if self._piece is None else self._piece.under_way()
         return [*current, *(one for part in self._parts for one in part.under_way())]
 
     def close(self) -> None:
         """Give back what is left, once no thread uses its memory or its file. What none has begun is left undone."""
-        pieces = [*self._parts, *([self._piece] if self._block is not None else [])]
+        pieces = [*self._parts, *([] if self._piece is None else [self._piece])]
         first = [self._glance] if self._glance is not None and not self._glance.cancel() else []
         wait([*first, *(one for piece in pieces for one in piece.dropped())])
         if isinstance(self._block, bytearray):
             pool().give(self._block)
-        self._block = self._slab = None
+        self._block = self._piece = self._slab = None
 
 
 def _put(descriptor: int, view: memoryview, at: int) -> None:

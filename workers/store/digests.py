@@ -23,8 +23,6 @@ PLAIN, TREE, OLD_TREE = "sha256", "sha256u", "sha256t"
 LEAVES = {TREE: LEAF, OLD_TREE: PIECE}
 DIGEST = re.compile(r"sha256[tu]?:[0-9a-f]{64}")
 WORDS = "sha256:, sha256t: or sha256u: and 64 lower-case hex digits"
-SHORT = 1 << 16
-"""So few bytes are hashed in less time than a thread takes to begin."""
 
 
 def scheme_of(digest: str | None) -> str:
@@ -100,37 +98,6 @@ class Hashed:
         return tree_of(self.leaves, self.size, self._scheme)
 
 
-class Leaves:
-    """The SHA-256 of each leaf of a piece of memory that still fills: threads hash what is there."""
-
-    def __init__(self, memory: Any, threads: Executor) -> None:
-        self._memory, self._threads = memoryview(memory), threads
-        self.runs: list[Future[bytes]] = []
-        self._begun = 0
-
-    def came(self, there: int) -> None:
-        """So many bytes of it are there by now."""
-        for start, end in leaf_runs(self._begun, there):
-            self.runs.append(self._threads.submit(leaves_of, self._memory[start:end]))
-            self._begun = end
-
-    def end(self, count: int) -> None:
-        """There are so many, and no more will come."""
-        self.came(count)
-        rest, self._memory = self._memory[self._begun : count], memoryview(b"")
-        if not rest:
-            return
-        if len(rest) > SHORT:
-            self.runs.append(self._threads.submit(leaves_of, rest))
-        else:
-            self.runs.append(Future())
-            self.runs[-1].set_result(leaves_of(rest))
-
-    def digests(self) -> bytes:
-        """Of all leaves, once they are hashed."""
-        return b"".join(run.result() for run in self.runs)
-
-
 class Following:
     """The SHA-256 of a piece of memory that still fills: threads hash what is there, one at a time."""
 
@@ -175,13 +142,6 @@ class Following:
     def _hash_until(self, there: int) -> None:
         self._hash.update(self._memory[self._done : there])
         self._done = there
-
-
-def leaf_runs(start: int, there: int) -> Iterable[tuple[int, int]]:
-    """Which bytes a thread takes at once, of the leaves that are whole: one of a few, else all."""
-    end = there - there % LEAF
-    step = LEAF if end - start <= 2 * LEAF else end - start
-    return ((at, at + step) for at in range(start, end, step)) if end > start else ()
 
 
 def leaves_of(view: memoryview) -> bytes:

@@ -20,7 +20,7 @@ def read_in_place(sink: Writer, form: Form, limits: Limits) -> Reading | None:
 
     None where it is not as it is usually written, or the form claims something: who reads it as any other finds out.
     """
-    sight, whole, said = sink.glimpse(), sink.memory, (form.member, form.dtype, form.shape, form.scale)
+    sight, whole, said = sink.sight, sink.memory, (form.member, form.dtype, form.shape, form.scale)
     if sight is None or whole is None or form.format not in (None, "npy") or any(one is not None for one in said):
         return None
     try:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from pydantic_core import from_json, to_json
 
-from kernels import TYPES, Array, Glance, Seen, checksum_from, glance, note, together
+from kernels import TYPES, Glance, Seen, glance, note, together
 from workers.store import layouts
 from workers.store.digests import PIECE
 
@@ -57,43 +57,29 @@ class Sight:
 class Watch:
     """Looks at pieces of an .npy file, each by itself, in any thread."""
 
-    def __init__(self, dtype: str, offset: int, size: int, checksum: bool) -> None:
+    def __init__(self, dtype: str, offset: int, size: int, sums: bool) -> None:
         self._dtype, self._offset, self._size = dtype, offset, size
-        self.sums = checksum
+        self._sums = sums
 
     @classmethod
-    def of(cls, start: bytes, checksum: bool) -> "Watch | None":
-        """For a file that starts so, None where it is none to look at; `checksum`: take that, too."""
+    def of(cls, start: bytes, sums: bool) -> "Watch | None":
+        """For a file that starts so, None where it is none to look at; `sums`: take the total of its words, too."""
         try:
             dtype, shape, offset, fortran = layouts.npy_place(start)
         except layouts.BadLayout:
             return None
         plain = dtype.str in TYPES and offset % WORD == 0 and not (fortran and sum(n > 1 for n in shape) > 1)
         count = math.prod(shape)
-        return cls(dtype.str, offset, count, checksum) if plain and count > 0 else None
+        return cls(dtype.str, offset, count, sums) if plain and count > 0 else None
 
-    def look(self, view: memoryview, at: int, whole: bool = True) -> Glance | None:
-        """At a piece that begins at byte `at` of the file; None where it does not hold whole numbers of it.
-
-        Unless `whole`, without its checksum.
-        """
-        raw, begins = self._numbers(view, at)
-        if raw is None:
-            return None
-        return glance(raw, self._dtype, begins if self.sums and whole else None)
-
-    def summed(self, view: memoryview, at: int) -> int | None:
-        """The checksum that `look` left out; None where nobody wants one."""
-        raw, begins = self._numbers(view, at)
-        return None if raw is None or not self.sums else checksum_from(raw, begins)
-
-    def _numbers(self, view: memoryview, at: int) -> tuple[Array | None, int]:
-        """The whole numbers of a piece, None where it holds others, and where they begin in the array."""
+    def look(self, view: memoryview, at: int) -> Glance | None:
+        """At a piece that begins at byte `at` of the file; None where it does not hold whole numbers of it."""
         skipped = max(0, self._offset - at)
         raw = np.frombuffer(view, np.uint8)[skipped:]
         begins = at + skipped - self._offset
-        odd = raw.size == 0 or raw.size % np.dtype(self._dtype).itemsize or begins % WORD
-        return (None if odd else raw), begins
+        if raw.size == 0 or raw.size % np.dtype(self._dtype).itemsize or begins % WORD:
+            return None
+        return glance(raw, self._dtype, self._sums)
 
     def sight(self, glances: list[Glance | None], size: int) -> Sight | None:
         """What all pieces of a file of `size` bytes show."""

@@ -69,11 +69,11 @@ class Store:
         self.quota_of: Callable[[str], Quota] | None = None
         """Limits of an owner, for a process that takes uploads; what a job leaves is kept without."""
 
-    def writer(self, scheme: str = TREE, checksum: bool = False, size: Expected = UNKNOWN) -> Writer:
+    def writer(self, scheme: str = TREE, sums: bool = False, size: Expected = UNKNOWN) -> Writer:
         """Begin an upload; for the arguments see `Writer`. Raises StoreFull when the disk nearly is."""
         require_space(self.folder.temporary)
         size = replace(size, arena=self._arena)
-        return Writer(self, self.limits.max_bytes, self.folder.temporary, scheme, checksum, True, size)
+        return Writer(self, self.limits.max_bytes, self.folder.temporary, scheme, sums, True, size)
 
     def write(self, chunks: Iterable[bytes]) -> Writer:
         """An upload of all `chunks`, still to be committed."""

@@ -97,8 +97,7 @@ class Writer:
         scheme: how its digest is worked out; all but TREE in one thread.
         look: it comes from outside and will be kept: see the range of its numbers, where it is one array, and begin
             early to write it to the disk.
-        checksum: of a long upload that is looked at, take the checksum of its array, too, which a GPU's certificate
-            compares.
+        sums: of a long upload that is looked at, take the total of its words, too, which a GPU's certificate compares.
         size: a long upload of a known size goes to the arena, if there is room, and not to the disk.
     """
 
@@ -108,7 +107,7 @@ class Writer:
         max_bytes: int,
         folder: Path,
         scheme: str = TREE,
-        checksum: bool = False,
+        sums: bool = False,
         look: bool = False,
         size: Expected = UNKNOWN,
     ) -> None:
@@ -116,7 +115,7 @@ class Writer:
         self._max_bytes = max_bytes
         self._folder, self._file, self._descriptor, self._closed = folder, Path(), -1, False
         self._hash = Hashed(scheme)
-        self._alone, self._checksum, self._look = scheme != TREE, checksum, look
+        self._alone, self._sums, self._look = scheme != TREE, sums, look
         self._blocks: Blocks | None = None
         self._expected = size
         self._slab: Slab | None = None
@@ -172,10 +171,6 @@ class Writer:
         """What was seen of the numbers of a long upload; None where it was not looked at or is no one array."""
         return None if self._blocks is None else self._blocks.sight()
 
-    def glimpse(self) -> Sight | None:
-        """The same, for who needs no checksum: that may still be taken."""
-        return None if self._blocks is None else self._blocks.sight(whole=False)
-
     def write(self, chunk: bytes | memoryview) -> int:
         """Append to the upload.
 
@@ -227,7 +222,7 @@ class Writer:
         return self._blocks_of(None, start, bytes)
 
     def _blocks_of(self, first: Hashed | None, start: bytes, again: Callable[[], bytes]) -> Blocks:
-        watch = Watch.of(start, self._checksum) if self._look else None
+        watch = Watch.of(start, self._sums) if self._look else None
         lasts = self._expected.exact
         return Blocks(self._opened, first, watch, again, early=self._look, lasts=lasts, slab=self._slab)
 

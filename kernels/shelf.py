@@ -5,6 +5,7 @@ tabs between them. "for=90,100" at the end names the architectures that ask for 
 follows from the device; without it all do. `allot warm --record` adds to the list, on a machine with a GPU.
 """
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,6 +64,13 @@ def listed() -> dict[Form, frozenset[str]]:
 def forms(architecture: str) -> Iterator[Form]:
     """What is worth compiling ahead for an architecture."""
     return (form for form, asking in listed().items() if not asking or architecture in asking)
+
+
+@functools.cache
+def ahead(path: str, more: tuple[str, ...], architecture: str) -> frozenset[tuple[str, ...]]:
+    """What a source is compiled with ahead, of what ends with `more`, and without that."""
+    ways = (form.defines for form in forms(architecture) if form.path == path)
+    return frozenset(way[: len(way) - len(more)] for way in ways if way[len(way) - len(more) :] == more)
 
 
 def record(found: Iterable[Form], asking: Mapping[Form, Iterable[str]] | None = None) -> int:

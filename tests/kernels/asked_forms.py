@@ -4,6 +4,7 @@ The functions that choose a launch's geometry are those of the solvers, asked fo
 compiled for, without having one. `python -m tests.kernels.asked_forms` adds what is missing to kernels/forms.txt.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import product
@@ -23,7 +24,15 @@ from kernels.qap.multistart import gpu_multistart
 from kernels.shelf import Form
 from kernels.uot.batch import suited
 from kernels.uot.iteration import gpu_launch
-from kernels.uot.iteration.gpu_geometry import Geometry, NoGeometry, geometry, points_geometry
+from kernels.uot.iteration.gpu_geometry import (
+    ALIKE,
+    SHARED_BYTES,
+    Geometry,
+    MatrixSize,
+    NoGeometry,
+    geometry,
+    points_geometry,
+)
 
 SHARED_KIB = {"80": (163, 164), "86": (99, 100), "89": (99, 100), "90": (227, 228), "100": (227, 228), "120": (99, 100)}
 """Of a block at most, and of a multiprocessor, by architecture."""
@@ -46,6 +55,10 @@ SPREAD, DEVICES = (24_576, 30_000, 32_768, 40_000, 50_000, 60_000, 65_536), (2, 
 """Of transport whose rows are divided among so many GPUs."""
 CLUSTER, TEAMS = 16, (8, 7, 6)
 """Blocks that share a row, and how many such clusters a GPU of 132 to 148 multiprocessors runs at once."""
+BETWEEN = tuple(int(200 * 1.055**k) for k in range(91))
+"""Columns of transport of any size, to 25,000; of rows there are half as many, as many, and twice as many."""
+BESIDE = {"uot/dense/log.cu": ((),), "uot/points/points.cu": (("-DMETRIC=0", "-DFLAT=0"), ("-DMETRIC=0", "-DFLAT=1"))}
+"""What is compiled of a source beside its geometry."""
 CTYPES = {"float64": "double", "float32": "float", "int32": "int", "int64": "long long"}
 
 
@@ -55,6 +68,8 @@ def asked() -> dict[Form, frozenset[str]]:
     for architectures, path, defines in (*_searches(), *_large_transport(), *_spread_transport()):
         form = form_of(path, defines)
         found[form] = found.get(form, frozenset()) | frozenset(architectures)
+    for form in _between({form for form, asking in found.items() if WITH_CLUSTERS[0] in asking}):
+        found[form] = frozenset(WITH_CLUSTERS)
     return found
 
 
@@ -146,6 +161,37 @@ def _spread_transport() -> Iterator[tuple[list[str], str, dict[str, Any]]]:
     for n, devices, teams in product(SPREAD, DEVICES, TEAMS):
         cut = geometry(n // devices, n, "float32", teams, CLUSTER, stores=True)
         yield WITH_CLUSTERS, "uot/dense/log.cu", _defines(cut) | {"STORES_TERMS": 1}
+
+
+def _between(known: set[Form]) -> Iterator[Form]:
+    """Forms of which one is nearly as fast as the best for any size of transport: few serve many sizes."""
+    for path, mores in BESIDE.items():
+        sizes = [ways_of(path, m, n, teams) for n in BETWEEN for m in (n // 2, n, 2 * n) for teams in TEAMS]
+        served = {form.defines[: len(form.defines) - len(mores[0])] if mores[0] else form.defines
+                  for form in known if form.path == path}  # fmt: skip
+        left = [ways for ways in sizes if not ways & served]
+        while left:
+            often = Counter(way for ways in left for way in ways)
+            chosen = max(sorted(often), key=lambda way: often[way])
+            yield from (Form(path, (*chosen, *more)) for more in mores)
+            left = [ways for ways in left if chosen not in ways]
+
+
+def ways_of(path: str, m: int, n: int, teams: int) -> frozenset[tuple[str, ...]]:
+    """What may be compiled for m x n, as `gpu_launch.Dense` and `gpu_clouds.PointClouds` choose it."""
+    if path == gpu_launch.SOURCES["points"]:
+        return _alike(MatrixSize(m, n, "float32", teams, CLUSTER, True, True, SHARED_BYTES))
+    kept = _alike(MatrixSize(m, n, "float32", teams, CLUSTER, False, False))
+    if any("-DKEEPS=1" in way for way in kept):
+        return frozenset(way for way in kept if "-DKEEPS=1" in way)
+    stored = _alike(MatrixSize(m, n, "float32", teams, CLUSTER, True, False))
+    return frozenset((*way, *gpu_launch.STORES) for way in stored)
+
+
+def _alike(size: MatrixSize) -> frozenset[tuple[str, ...]]:
+    found = list(size.cuts())
+    least = min((time for time, _ in found), default=0.0)
+    return frozenset(cut.defines for time, cut in found if time <= ALIKE * least)
 
 
 def _defines(cut: Geometry) -> dict[str, Any]:

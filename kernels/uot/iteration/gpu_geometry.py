@@ -14,6 +14,10 @@ GROUP_BYTES = 29000  # of a row group, at most
 FLIGHT_BYTES = 98304  # of copies under way at a time: twice what the memory's latency asks for
 MOST_SLOTS = 64
 OWN_HISTORY = 320  # columns of a block up to which the acceleration's vectors stay in shared memory
+ALIKE = 4 / 3
+"""A cut whose form is compiled ahead may take so many times the estimate of the best: NVRTC takes seconds."""
+Forms = frozenset[tuple[str, ...]]
+NONE: Forms = frozenset()
 
 
 @dataclass(frozen=True)
@@ -192,25 +196,33 @@ class NoGeometry(ValueError):
     """A row, or what must be remembered of the rows, is too long for shared memory."""
 
 
-def geometry(m: int, n: int, storage: str, teams: int, cluster: int, *, stores: bool) -> Geometry:
-    """Cut an m x n matrix for `teams` clusters of `cluster` blocks; `stores` as in log.cu (then nothing is kept)."""
-    return _best(MatrixSize(m, n, storage, teams, cluster, stores, False))
+def geometry(m: int, n: int, storage: str, teams: int, cluster: int, *, stores: bool, ahead: Forms = NONE) -> Geometry:
+    """Cut an m x n matrix for `teams` clusters of `cluster` blocks.
+
+    Args:
+        stores: as in log.cu (then nothing is kept).
+        ahead: `defines` that are compiled already, which are taken where they are nearly as fast.
+    """
+    return _best(MatrixSize(m, n, storage, teams, cluster, stores, False), ahead)
 
 
-def points_geometry(m: int, n: int, teams: int, cluster: int) -> Geometry:
-    """Cut m x n point pairs: the terms of LAG + 1 groups lie in shared memory."""
-    return _best(MatrixSize(m, n, "float32", teams, cluster, True, True, SHARED_BYTES))
+def points_geometry(m: int, n: int, teams: int, cluster: int, ahead: Forms = NONE) -> Geometry:
+    """Cut m x n point pairs: the terms of LAG + 1 groups lie in shared memory. `ahead` as of `geometry`."""
+    return _best(MatrixSize(m, n, "float32", teams, cluster, True, True, SHARED_BYTES), ahead)
 
 
-def _best(matrix: MatrixSize) -> Geometry:
-    found = _least(matrix)
+def _best(matrix: MatrixSize, ahead: Forms) -> Geometry:
+    found = _least(matrix, ahead)
     if found is None:
         raise NoGeometry(f"{matrix.m} x {matrix.n}: row groups do not fit shared memory")
     return found
 
 
 @functools.lru_cache(maxsize=512)
-def _least(matrix: MatrixSize) -> Geometry | None:
+def _least(matrix: MatrixSize, ahead: Forms) -> Geometry | None:
     """The fastest cut. To go through hundreds of them takes milliseconds, so that of each size is kept."""
-    found = list(matrix.cuts())
-    return min(found, key=lambda one: one[0])[1] if found else None
+    found = sorted(matrix.cuts(), key=lambda one: one[0])
+    if not found:
+        return None
+    alike = (cut for time, cut in found if time <= ALIKE * found[0][0])
+    return next((cut for cut in alike if cut.defines in ahead), found[0][1])

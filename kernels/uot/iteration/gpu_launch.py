@@ -7,12 +7,13 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from kernels import cuda
+from kernels import cuda, shelf
 from kernels.problems.arrays import Floats
 from kernels.problems.transport import UnbalancedTransport
 from kernels.uot.gpu_upload import upload
 from kernels.uot.iteration.gpu_geometry import (
     SHARED_BYTES,
+    Forms,
     Geometry,
     NoGeometry,
     geometry,
@@ -38,6 +39,7 @@ LOG2E = float(np.log2(np.e))
 CHUNK_BYTES = 1 << 20  # of rows on the device on their way into panels, at least; else a 128th of the matrix
 CLUSTERS = (16, 8, 4, 2, 1)  # blocks that share a row: the largest that the device can run
 NON_PORTABLE = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+STORES = ("-DSTORES_TERMS=1",)
 SOURCES = {"fused": "uot/dense/fused.cu", "log": "uot/dense/log.cu", "points": "uot/points/points.cu"}
 """What a term is, by method: the sources that the iteration is compiled with."""
 
@@ -129,12 +131,19 @@ class Dense:
         return self.method == "log" and not self.cut.keeps
 
     def _defines(self) -> tuple[str, ...]:
-        return (*self.cut.defines, "-DSTORES_TERMS=1") if self.stores else self.cut.defines
+        return (*self.cut.defines, *STORES) if self.stores else self.cut.defines
+
+    def _ahead(self, *more: str) -> Forms:
+        """What this method's source is compiled with ahead, beside `more`."""
+        return shelf.ahead(SOURCES[self.method], more, cp.cuda.Device().compute_capability)
 
     def _geometry(self, teams: int, cluster: int) -> Geometry:
         shape = self.m, self.n, self.storage, teams, cluster
-        cut = geometry(*shape, stores=self.streams)
-        return cut if self.method == "fused" or cut.keeps or self.streams else geometry(*shape, stores=True)
+        if not self.streams:
+            cut = geometry(*shape, stores=False, ahead=self._ahead())
+            if self.method == "fused" or cut.keeps:
+                return cut
+        return geometry(*shape, stores=True, ahead=self._ahead(*STORES) if self.method == "log" else self._ahead())
 
     def _matrix(self) -> Any:
         """The costs or their kernel in panels (cluster, m, width): what one block reads lies together."""

@@ -33,10 +33,14 @@ class PointClouds(Dense):
         return bool(self.problem.x.shape[1] <= 3)
 
     def _geometry(self, teams: int, cluster: int) -> Geometry:
-        return points_geometry(self.m, self.n, teams, cluster)
+        return points_geometry(self.m, self.n, teams, cluster, self._ahead(*self._kind))
+
+    @property
+    def _kind(self) -> tuple[str, ...]:
+        return f"-DMETRIC={METRICS.index(self.problem.metric)}", f"-DFLAT={int(self.flat)}"
 
     def _defines(self) -> tuple[str, ...]:
-        return (*self.cut.defines, f"-DMETRIC={METRICS.index(self.problem.metric)}", f"-DFLAT={int(self.flat)}")
+        return *self.cut.defines, *self._kind
 
     def _matrix(self) -> Any:
         """Columns (d, ld), rows (m + a group, d) and their norms; about their common centre, for short squares."""

@@ -2,10 +2,10 @@
 
 Each call is `batch` transports of `points` x `points` with fresh numbers, from two numbers a point or from costs in
 float32, balanced, with `certificate: "none"`, as a training loop asks them. One client, from the call to its answer, at
-a service of its own, with a worker for each GPU and API processes by the cores: one call after the other, and four at a
-time. A sample of the answers is compared with POT, or the run ends. Beside the rate stands POT's, problem by problem in
-this process. A row says where each millisecond went (medians), and another what building and solving take in this
-process.
+a service of its own, with a worker for each GPU and API processes by the cores: one call after the other, and four and
+eight at a time. A sample of the answers is compared with POT, or the run ends. Beside the rate stands POT's, problem by
+problem in this process. A row says where each millisecond went (medians), and another what building and solving take in
+this process.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from kernels import SOLVERS, Array, Deadline, Device
 REG = 0.1
 """Of costs whose mean is about 1/3."""
 TOLERANCE = 1e-3
-AT_A_TIME = 4
+AT_A_TIME = (1, 4, 8)
 WARM = 3
 COMPARED = 4
 """Problems of the first call that POT solves too."""
@@ -123,7 +123,7 @@ def measured(client: Client, device: str, batch: int, points: int, repeats: int)
         for _ in range(WARM):
             given = drawn(rng, batch, points, form)
             require_right(run(given), given)
-        for at_a_time in (1, AT_A_TIME):
+        for at_a_time in AT_A_TIME:
             calls = [drawn(rng, batch, points, form) for _ in range(repeats)]
             calls_per_s, answers = rate(run, calls, at_a_time)
             yield {"form": form, "at_a_time": at_a_time, "calls_per_s": calls_per_s, **parts(answers)}

@@ -93,6 +93,7 @@ class Arrived(Pending):
     def __init__(self, arrays: list[Array]) -> None:
         from kernels.summing import Sum  # compiled, and who receives compiles nothing
 
+        assert all(array.flags.c_contiguous for array in arrays)
         super().__init__([])
         self._sums = [
             (array, Sum(array.reshape(-1).view(np.uint8))) for array in arrays if _told(array).checksum is None

@@ -60,7 +60,7 @@ def clouds(
         whole: dict[str, Array] = {"x": x.astype(dtype, copy=False), "y": y.astype(dtype, copy=False)}
         for names, side in ((OF_ROWS, lengths[0]), (OF_COLUMNS, lengths[1])):
             whole |= _beside(inputs, names, side)
-        cut: dict[str, list[Array]] = {name: _cut(lines, lengths[name in OF_COLUMNS]) for name, lines in whole.items()}
+        cut = {name: _cut(lines, lengths[name in OF_COLUMNS]) for name, lines in whole.items()}
         for name, side in (("a", lengths[0]), ("b", lengths[1])):
             cut.setdefault(name, _uniform(side))
         factors = _scale(cut, strengths, lambda name, some: _exact_sums([cut[name][k] for k in some]))
@@ -132,7 +132,7 @@ def _all_in_range(strengths: Sequence[Strengths], bounds: Sequence[tuple[float, 
     return strong and in_range((min(low for low, _ in known), max(high for _, high in known)), reg, reg_m)
 
 
-def _cut(lines: Array, lengths: Sequence[int]) -> list[Array]:
+def _cut(lines: Any, lengths: Sequence[int]) -> list[Any]:
     """One piece for each length, which add up to all."""
     ends = list(accumulate(lengths))
     return [lines[start:end] for start, end in zip([0, *ends], ends, strict=False)]

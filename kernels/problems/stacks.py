@@ -5,6 +5,7 @@ A call of NumPy takes a microsecond, however little there is to do. A stack of 3
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from kernels.problems.transport import (
     bounds_between,
     check_range,
     exact_sums,
+    in_range,
     mass_factors,
     norms,
     real,
@@ -58,7 +60,7 @@ def clouds(
         whole: dict[str, Array] = {"x": x.astype(dtype, copy=False), "y": y.astype(dtype, copy=False)}
         for names, side in ((OF_ROWS, lengths[0]), (OF_COLUMNS, lengths[1])):
             whole |= _beside(inputs, names, side)
-        cut = {name: np.split(lines, np.cumsum(lengths[name in OF_COLUMNS])[:-1]) for name, lines in whole.items()}
+        cut = {name: _cut(lines, lengths[name in OF_COLUMNS]) for name, lines in whole.items()}
         for name, side in (("a", lengths[0]), ("b", lengths[1])):
             cut.setdefault(name, _uniform(side))
         factors = _scale(cut, strengths, lambda name, some: _exact_sums([cut[name][k] for k in some]))
@@ -98,15 +100,42 @@ def _problems(
     settle: Settle | None,
 ) -> tuple[UnbalancedTransport, ...]:
     """Of their arrays, one by one. Raises InvalidProblem."""
+    reg, reg_m = strengths[0]
+    first: dict[str, Any] = {name: lines[0] for name, lines in cut.items()}
+    like = UnbalancedTransport(reg=reg, reg_m=reg_m, metric=kinds[0], reference=kinds[1], **first)
+    fine = settle is None and _all_in_range(strengths, bounds)
     found = []
     for k, (reg, reg_m) in enumerate(strengths):
         own: dict[str, Any] = {name: lines[k] for name, lines in cut.items()}
-        metric, reference = kinds
-        problem = UnbalancedTransport(
-            reg=reg, reg_m=reg_m, metric=metric, reference=reference, mass_factor=factors[k], **own
-        )
-        found.append(_checked(k, problem, bounds[k], settle))
+        own |= {"reg": reg, "reg_m": reg_m, "mass_factor": factors[k]}
+        if bounds[k] is not None:
+            own["cost_bounds"] = bounds[k]  # as the property would work them out
+        problem = _one_more(like, own)
+        found.append(problem if fine else _checked(k, problem, bounds[k], settle))
     return tuple(found)
+
+
+def _one_more(like: UnbalancedTransport, own: Mapping[str, Any]) -> UnbalancedTransport:
+    """A problem with other values of some fields; `replace` takes as long as the checks of all."""
+    problem = object.__new__(UnbalancedTransport)
+    vars(problem).update(vars(like), **own)
+    return problem
+
+
+def _all_in_range(strengths: Sequence[Strengths], bounds: Sequence[tuple[float, float] | None]) -> bool:
+    """Whether `_checked` surely refuses none, told from what is widest of problems with the same strengths."""
+    known = [one for one in bounds if one is not None]
+    if len(known) < len(bounds) or any(one != strengths[0] for one in strengths):
+        return False
+    reg, reg_m = strengths[0]
+    strong = 0 < reg < math.inf and min(reg_m) > 0
+    return strong and in_range((min(low for low, _ in known), max(high for _, high in known)), reg, reg_m)
+
+
+def _cut(lines: Any, lengths: Sequence[int]) -> list[Any]:
+    """One piece for each length, which add up to all."""
+    ends = list(accumulate(lengths))
+    return [lines[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def _beside(inputs: Inputs, names: tuple[str, str, str], lengths: Sequence[int]) -> dict[str, Array]:
@@ -163,7 +192,8 @@ def _scale(
         factors[exact] = mass_factors(sums("a", exact), sums("b", exact))
     for k in np.flatnonzero(factors != 1).tolist():
         cut["b"][k] = cut["b"][k] * factors[k]
-    return [float(factor) for factor in factors]
+    found: list[float] = factors.tolist()
+    return found
 
 
 def _exact_sums(masses: list[Floats]) -> Floats:
@@ -182,10 +212,9 @@ def _checked(
     """Problem k with its strengths, if float64 can answer it with these. Raises InvalidProblem."""
     if not (0 < problem.reg < np.inf and min(problem.reg_m) > 0):
         raise InvalidProblem("reg", "is not what strengths are")
-    known = {} if bounds is None else {"cost_bounds": bounds}  # as the property would work them out
-    vars(problem).update(known)
     if settle is not None:
         problem = settle(k, problem)
-        vars(problem).update(known)
+        if bounds is not None:
+            vars(problem)["cost_bounds"] = bounds
     check_range(problem)
     return problem

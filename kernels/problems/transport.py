@@ -247,6 +247,16 @@ def bounds_between(of_x: float, of_y: float, metric: str) -> tuple[float, float]
     return 0.0, span * span if metric == "sqeuclidean" else span
 
 
+def in_range(bounds: tuple[float, float], reg: float, reg_m: tuple[float, float]) -> bool:
+    """Whether `check_range` refuses no problem with these strengths whose finite costs are all within these bounds."""
+    low, high = bounds
+    if not math.isfinite(high - low) or high - low > LARGEST_RANGE * reg:
+        return False
+    if any(STRONGEST * reg < strength < math.inf for strength in reg_m):
+        return False
+    return -low / (reg + sum(reg_m)) <= LARGEST_EXPONENT and -low / min(reg_m) <= LARGEST_EXPONENT
+
+
 def check_range(problem: UnbalancedTransport) -> None:
     """Refuse what no float64 arithmetic can answer, so that no exponential overflows later."""
     name = "x" if problem.cost is None else "cost"

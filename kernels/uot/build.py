@@ -209,8 +209,9 @@ def _at_once(
     """Problems of points, or of the `whole` batch of costs, looked through together; None where one is wrong."""
     if whole is None and any(getattr(each[0].get(name), "ndim", None) != 2 for name in ("x", "y")):
         return None
-    numbers = [(number(reg), (number(reg_m[0]), number(reg_m[1]))) for reg, reg_m in strengths]
-    left = options.reg_scale != "none" or any("auto" in (reg, *reg_m) for reg, reg_m in strengths)
+    kinds = {(reg, reg_m): (number(reg), (number(reg_m[0]), number(reg_m[1]))) for reg, reg_m in set(strengths)}
+    numbers = [kinds[one] for one in strengths]  # mostly all the same
+    left = options.reg_scale != "none" or any("auto" in (reg, *reg_m) for reg, reg_m in kinds)
 
     def settle(k: int, part: UnbalancedTransport) -> UnbalancedTransport:
         return settled(part, *strengths[k], options.reg_scale)

@@ -2,6 +2,7 @@
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import cupy as cp
@@ -65,16 +66,35 @@ def uploaded(array: Array) -> Any:
 
 def together(*arrays: Array) -> list[Any]:
     """Host arrays on the device, by one copy: each takes the host a tenth of a millisecond, however small it is."""
+    places, size = _places(arrays)
+    packed = np.zeros(size, np.uint8)
+    for place, array in zip(places, arrays, strict=True):
+        packed[place : place + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return _parts(cp.asarray(packed), places, arrays)
+
+
+def back(*arrays: Any) -> list[Any]:
+    """Arrays of the device on the host, by one copy: each would wait for the device by itself."""
+    places, size = _places(arrays)
+    packed = cp.zeros(size, np.uint8)
+    for part, array in zip(_parts(packed, places, arrays), arrays, strict=True):
+        part[...] = array
+    return _parts(packed.get(), places, arrays)
+
+
+def _places(arrays: Sequence[Any]) -> tuple[list[int], int]:
+    """Where each begins among the bytes of all, and how many these are."""
     places, size = [], 0
     for array in arrays:
         places.append(size)
         size += -(-array.nbytes // ALIGNED) * ALIGNED
-    packed = np.zeros(size, np.uint8)
-    for place, array in zip(places, arrays, strict=True):
-        packed[place : place + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    held = cp.asarray(packed)
+    return places, size
+
+
+def _parts(packed: Any, places: Sequence[int], arrays: Sequence[Any]) -> list[Any]:
+    """The pieces of those bytes, on the device or on the host, as arrays like these."""
     return [
-        held[place : place + array.nbytes].view(array.dtype).reshape(array.shape)
+        packed[place : place + array.nbytes].view(array.dtype).reshape(array.shape)
         for place, array in zip(places, arrays, strict=True)
     ]
 

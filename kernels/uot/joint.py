@@ -98,12 +98,12 @@ def _kind_of(form: str, parts: Sequence[UnbalancedTransport]) -> Any:
     """What a launch is told once for all of its problems, and what their arrays must have in common."""
     first = parts[0]
     given = ("cost",) if first.cost is not None else ("x", "y")
-    arrays = [tuple(getattr(part, name) for name in given) for part in parts]
-    dtypes = tuple(np.result_type(*column).str for column in zip(*arrays, strict=True))
+    columns = [[getattr(part, name) for part in parts] for name in given]
+    dtypes = tuple(np.result_type(*{array.dtype for array in column}).str for column in columns)
     unit = 1.0 if form == "batch" else first.reg
     strengths = (first.reg if form == "batch" else 1.0, first.reg_m[0] / unit, first.reg_m[1] / unit)
     small = min(part.reg for part in parts) < NOTICED
-    return form, first.shape, arrays[0][0].shape[-1], dtypes, strengths, small, first.metric, first.reference
+    return form, first.shape, columns[0][0].shape[-1], dtypes, strengths, small, first.metric, first.reference
 
 
 def _entries(problem: Any) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from kernels import SOLVERS, Array, Deadline, InvalidProblem, Solution
+from kernels.problems import stacks, transport
 from kernels.problems.several import SeveralTransports
 from kernels.problems.transport import UnbalancedTransport
 from kernels.unproved import unproved
@@ -266,3 +267,33 @@ def test_one_more_member_costs_few_calls(form: str) -> None:
         ]
     more = [(many - few) / 32 for few, many in zip(taken[8], taken[40], strict=True)]
     assert all(one <= most for one, most in zip(more, CALLS.values(), strict=True)), more
+
+
+def test_what_is_widest_of_problems_tells_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing is looked for in each, each would have been let pass; and ordinary problems are not looked at."""
+    rng, sure = np.random.default_rng(0), 0
+    for _ in range(2000):
+        reg, strong = 10.0 ** rng.uniform(-12, 4), 10.0 ** rng.uniform(-4, 14, 2)
+        of_a, of_b = (float(one) if rng.random() < 0.7 else np.inf for one in strong)
+        reg_m = of_a, of_b
+        ends = np.sort(rng.choice([-1, 1], (4, 2)) * 10.0 ** rng.uniform(-3, 6, (4, 2)), axis=1).tolist()
+        if not transport.in_range((min(low for low, _ in ends), max(high for _, high in ends)), reg, reg_m):
+            continue
+        sure += 1
+        for low, high in ends:
+            cost = np.array([[low, high]])
+            transport.check_range(UnbalancedTransport(np.ones(1), np.ones(2), reg, reg_m, cost))
+    assert 100 < sure < 1900
+
+    def look(*_: Any) -> None:
+        raise AssertionError("a problem was looked at by itself")
+
+    monkeypatch.setattr(stacks, "check_range", look)
+    assert CARD.build(ragged(), CARD.options(reg=0.1, reg_m="inf")).batch == 4
+
+
+@pytest.mark.parametrize("far", [1e8, 1e200])
+def test_one_that_is_out_of_range_is_named_among_others(far: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs = ragged()
+    inputs["x"][6] *= far
+    wrong_as_alone(monkeypatch, inputs, {"reg": 0.1})

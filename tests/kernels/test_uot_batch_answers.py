@@ -1,11 +1,12 @@
 """Answers of many plans at once are those of each plan by itself."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from kernels import SOLVERS, Deadline
+from kernels import SOLVERS, Array, Deadline
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Termination
 from kernels.uot.batch.answers import Stack, answers
@@ -51,6 +52,69 @@ def test_all_at_once_is_one_by_one(reg_m: tuple[float, float], reference: str) -
         assert mine.keys() == wanted.keys()
         for name, array in wanted.items():
             np.testing.assert_allclose(mine[name], array, rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize("exact", [(True, True), (True, False), (False, True), (False, False)], ids=str)
+def test_the_device_is_waited_for_once(exact: tuple[bool, bool]) -> None:
+    rng, trips = np.random.default_rng(4), list[int]()
+    cost, a, b = rng.random((3, 5, 6)), rng.random((3, 5)) + 0.1, rng.random((3, 6)) + 0.1
+    b *= (a.sum(axis=1) / b.sum(axis=1))[:, None]
+    f, g = rng.normal(size=(3, 5)) * 0.1, rng.normal(size=(3, 6)) * 0.1
+    stack = Stack(cost, a, b, np.full(3, 0.2), cost.min(axis=(1, 2)), exact, True)
+
+    def receive(*arrays: Any) -> Any:
+        trips.append(len(arrays))
+        return arrays
+
+    found, wanted = (answers(StackSteps(np), kept, stack, f, g, *how) for how in ((receive,), ()))
+    assert trips == [2 + 2 * sum(exact)]
+    assert found.arrays.keys() == wanted.arrays.keys()
+    for name, array in wanted.arrays.items():
+        assert np.array_equal(found.arrays[name], array)
+
+
+class Held(np.ndarray):
+    """Stands for an array on a device."""
+
+    get: Any
+
+
+SENT: tuple[Array, ...] = (
+    np.arange(35.0).reshape(5, 7),
+    np.array([[True, False, True]]),
+    np.array([[1.5], [2.5]], np.float32),
+    np.arange(300) % 2 == 0,
+    np.arange(33.0),
+)
+"""Whose lengths are no multiples of what they are aligned to."""
+
+
+def test_what_comes_back_together_is_what_was_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu_upload = pytest.importorskip("kernels.uot.gpu_upload")
+    gets = list[int]()
+
+    def get(array: Held) -> Array:
+        gets.append(array.size)
+        return np.array(array)
+
+    monkeypatch.setattr(Held, "get", get, raising=False)
+    cupy = SimpleNamespace(zeros=lambda *how: np.zeros(*how).view(Held), asarray=lambda array: array.view(Held))
+    monkeypatch.setattr(gpu_upload, "cp", cupy)
+    for found in (gpu_upload.back(*SENT), gpu_upload.together(*SENT), gpu_upload.back(*gpu_upload.together(*SENT))):
+        for array, wanted in zip(found, SENT, strict=True):
+            assert (array.dtype, array.shape, array.flags.aligned) == (wanted.dtype, wanted.shape, True)
+            assert np.array_equal(array, wanted)
+    assert len(gets) == 2
+
+
+@pytest.mark.gpu
+def test_what_comes_back_from_a_device_is_what_was_sent() -> None:
+    need_gpu()
+    from kernels.uot.gpu_upload import back, together
+
+    for found, wanted in zip(back(*together(*SENT)), SENT, strict=True):
+        assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+        assert np.array_equal(found, wanted)
 
 
 def test_a_line_that_underflowed_is_left_to_others() -> None:

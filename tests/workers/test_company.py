@@ -16,6 +16,9 @@ from workers.jobs.records import Ending, Limits, Order, Records
 from workers.runtime import batch, gpu_memory, run
 from workers.runtime.document import Bench
 from workers.runtime.run import DeviceLost
+from workers.store import inline
+from workers.store.folder import name_of
+from workers.store.store import Store
 
 Joint = Callable[[Sequence[Any], Any, Deadline], list[tuple[Solution, Certificate] | None]]
 
@@ -190,3 +193,73 @@ def test_minibatches_are_swept_in_one_launch_and_answered_one_by_one(
         assert document["certificate"]["holds"] is (None if certificate == "none" else True)
         assert document["termination"] == ("converged" if certificate == "none" else "gap_reached")
         assert {"queued", "load", "solve", "certify", "total"} <= document["timings_ms"].keys()
+
+
+def of_owners(jobs: Jobs, monkeypatch: pytest.MonkeyPatch, owners: Sequence[str]) -> tuple[list[Order], list[str]]:
+    """Jobs that are solved together, of such owners, whose answers go to the store; and what Redis is told."""
+    monkeypatch.setattr(inline, "MOST_ANSWER_BYTES", 0)
+    with_joint(monkeypatch, "gpu", lambda problems, *_: [diagonal(problem) for problem in problems])
+    given = [
+        dataclasses.replace(order, record={**order.record, "owner": owner})
+        for order, owner in zip(orders(jobs, "lap", eyes(len(owners))), owners, strict=True)
+    ]
+    monkeypatch.setattr(run, "_found", lambda reference, *_: jobs.store.resolve(reference, "ann"))
+    told, keep = list[str](), jobs.store._records.keep
+
+    def noted(sizes: Any, owner: str, *rest: Any) -> str:
+        told.append(owner)
+        return keep(sizes, owner, *rest)
+
+    monkeypatch.setattr(jobs.store._records, "keep", noted)
+    return given, told
+
+
+def test_the_arrays_of_a_batch_are_kept_by_owner(
+    jobs: Jobs, solved_alone: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, told = of_owners(jobs, monkeypatch, ["ann", "bob", "ann", "ann", "bob", "cay"])
+    found = ended(jobs, given, "gpu")
+    assert told == ["ann", "bob", "cay"]
+    assert not solved_alone
+    for k, (order, ending) in enumerate(zip(given, found, strict=True)):
+        result = json.loads(ending.result or "")
+        assert result["timings_ms"]["store"] > 0
+        owner = order.record["owner"]
+        assert jobs.store.open_array(result["arrays"]["u"], owner).tolist() == [k, k]
+        assert sorted(ending.names) == sorted({name_of(one["blob"], owner) for one in result["arrays"].values()})
+        stranger = "bob" if owner != "bob" else "ann"
+        assert (jobs.store.stat(result["arrays"]["u"]["blob"], stranger) is None) == (k > 0)  # zeros are theirs too
+
+
+def test_what_a_batch_cannot_keep_together_is_kept_one_by_one(
+    jobs: Jobs, solved_alone: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, told = of_owners(jobs, monkeypatch, ["ann", "ann"])
+    put, tries = Store.put_shorts, list[int]()
+
+    def full(self: Store, files: Sequence[Any], owner: str) -> None:
+        tries.append(len(files))
+        if len(tries) == 1:
+            raise StoreFull("no room for all")
+        put(self, files, owner)
+
+    monkeypatch.setattr(Store, "put_shorts", full)
+    assert [one.state for one in ended(jobs, given, "gpu")] == [State.SUCCEEDED] * 2
+    assert tries == [6, 3, 3]
+    assert told == ["ann", "ann"]
+    assert not solved_alone
+
+
+def test_an_answer_that_is_refuted_is_not_kept(
+    jobs: Jobs, solved_alone: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, told = of_owners(jobs, monkeypatch, ["ann", "ann"])
+
+    def joint(problems: Sequence[Any], *_: Any) -> Any:
+        found = [diagonal(problem) for problem in problems]
+        return [(solution, dataclasses.replace(proof, holds=False)) for solution, proof in found]
+
+    with_joint(monkeypatch, "gpu", joint)
+    ended(jobs, given, "gpu")
+    assert told == ["ann", "ann"]  # of those that were solved again, one by one
+    assert len(solved_alone) == 2

@@ -91,3 +91,33 @@ def test_two_threads_do_not_read_each_others_answers(client: Any) -> None:  # no
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_what_is_done_meanwhile_is_done_before_the_answer_is_read(client: Any) -> None:  # noqa: F811
+    script, seen = Script(COUNT, hashlib.sha1(COUNT.encode(), usedforsecurity=False).hexdigest()), list[int]()
+    run(client, COUNT)
+    client._scripts._lock.acquire()  # in use: the ordinary client sends it
+    try:
+        assert client.run(script.digest, script.text, (), lambda: seen.append(0)) == 2
+    finally:
+        client._scripts._lock.release()
+    assert not seen
+
+    def wait_for_it() -> None:
+        eventually(lambda: int(client.get("n")) == 3)  # Redis has done it already
+        seen.append(3)
+
+    assert client.run(script.digest, script.text, (), wait_for_it) == 3
+    assert seen == [3]
+
+
+def test_what_fails_meanwhile_leaves_the_connection_in_order(client: Any) -> None:  # noqa: F811
+    def full() -> None:
+        raise OSError(28, "No space left on device")
+
+    script = Script(COUNT, hashlib.sha1(COUNT.encode(), usedforsecurity=False).hexdigest())
+    run(client, COUNT)
+    with pytest.raises(OSError, match="No space"):
+        client.run(script.digest, script.text, (), full)
+    assert [answered(client, word) for word in "ab"] == ["a", "b"]
+    assert run(client, COUNT) == 3

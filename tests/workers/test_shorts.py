@@ -16,6 +16,7 @@ from workers.runtime.config import Settings
 from workers.store import shorts
 from workers.store.codec import InvalidUpload
 from workers.store.digests import digest_of_short
+from workers.store.folder import Folder
 from workers.store.shorts import WORTH_A_THREAD, Short, read_short, shorts_of
 from workers.store.store import Store, open_store
 
@@ -60,9 +61,9 @@ def test_a_short_file_is_the_file_of_any_array(store: Store, name: str) -> None:
 def test_all_of_an_answer_take_one_trip(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     run, told = store._records._run, list[str]()
 
-    def noted(name: str, *rest: Any) -> Any:
+    def noted(name: str, *rest: Any, **how: Any) -> Any:
         told.append(name)
-        return run(name, *rest)
+        return run(name, *rest, **how)
 
     monkeypatch.setattr(store._records, "_run", noted)
     references = put(store, *ARRAYS.values(), ARRAYS["vector"])
@@ -98,6 +99,85 @@ def test_a_torn_file_is_refused_and_written_anew(store: Store) -> None:
     path.write_bytes(whole[:-8])
     put(store, ARRAYS["vector"])
     assert path.read_bytes() == whole
+
+
+def inode(store: Store, reference: dict[str, Any], owner: str = "ann") -> int:
+    return store.path(reference["blob"], owner).stat().st_ino
+
+
+def test_what_is_there_is_not_written_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    (reference,) = put(store, ARRAYS["vector"])
+    path, before, written = store.path(reference["blob"], "ann"), inode(store, reference), list[int]()
+    os.utime(path, (1.0, 1.0))
+    monkeypatch.setattr(Short, "written", lambda file, folder: written.append(file.size))
+    put(store, ARRAYS["vector"])
+    assert not written
+    assert inode(store, reference) == before
+    assert path.stat().st_mtime > 1.0  # its time begins anew
+
+
+def test_one_that_is_deleted_while_redis_is_told_is_written(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sweep that took it just before Redis knew that it is wanted again."""
+    (reference,) = put(store, ARRAYS["vector"])
+    path, run = store.path(reference["blob"], "ann"), store._records._run
+
+    def swept(name: str, *rest: Any, **how: Any) -> Any:
+        answer = run(name, *rest, **how)
+        path.unlink()
+        return answer
+
+    monkeypatch.setattr(store._records, "_run", swept)
+    put(store, ARRAYS["vector"])
+    np.testing.assert_array_equal(store.open_array(reference, "ann"), ARRAYS["vector"])
+
+
+def blobs(store: Store) -> list[Path]:
+    assert isinstance(store.folder, Folder)
+    return list(store.folder.root.glob("??/*"))
+
+
+def test_none_has_its_name_before_redis_knows_it(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, seen = store._records._run, list[tuple[int, int]]()
+
+    def looked(name: str, *rest: Any, **how: Any) -> Any:
+        answer = run(name, *rest, **how)
+        seen.append((len(list(store.folder.temporary.iterdir())), len(blobs(store))))
+        return answer
+
+    monkeypatch.setattr(store._records, "_run", looked)
+    put(store, *ARRAYS.values())
+    assert seen == [(len(ARRAYS), 0)]
+    assert list(store.folder.temporary.iterdir()) == []
+
+
+def test_what_redis_refuses_leaves_nothing_behind(jobs: Jobs) -> None:
+    jobs.store.quota_of = jobs.quotas.of
+    jobs.quotas.set("ann", {"bytes": "10"})
+    before = blobs(jobs.store)
+    with pytest.raises(QuotaFull):
+        put(jobs.store, ARRAYS["vector"] - 1)
+    assert blobs(jobs.store) == before
+    assert list(jobs.store.folder.temporary.iterdir()) == []
+
+
+def test_alike_arrays_are_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not those that begin alike, or have the same bytes in another form."""
+    masses = np.full(100, 0.01)
+    arrays = {"rows": masses, "columns": masses.copy(), "other": np.append(masses[1:], 0.02), "wide": masses[None]}
+    arrays |= {"few": np.zeros(3), "numbers": np.zeros(3, np.int64)}
+    expected = {name: Short.of(array) for name, array in arrays.items()}
+    hashed, digest = list[str](), digest_of_short
+
+    def counted(*parts: Any) -> str:
+        hashed.append(digest(*parts))
+        return hashed[-1]
+
+    monkeypatch.setattr(shorts, "digest_of_short", counted)
+    found = shorts_of(arrays)
+    assert len(hashed) == len(set(hashed)) == 5
+    assert {name: file.reference for name, file in found.items()} == {
+        name: file.reference for name, file in expected.items() if file
+    }
 
 
 def test_they_count_like_all_bytes(jobs: Jobs) -> None:

@@ -3,7 +3,7 @@
 import itertools
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from pydantic_core import to_json
 from workers.jobs.job import State
 from workers.jobs.scripts import Scripts
 from workers.rq import stamp
+from workers.runtime.kept import nothing
 from workers.runtime.patience import Awaited
 
 EXPIRE_BATCH = 100
@@ -241,15 +242,16 @@ class Records:
         self._redis.delete(*(f"allot:condemned:{digest}" for digest in digests))
 
     def keep(
-        self, sizes: Mapping[str, int], owner: str, until: float, most: int = 0, share: float = 1.0, free: int = 0
-    ) -> str:
+        self, sizes: Mapping[str, int], owner: str, until: float, most: int = 0, share: float = 1.0, free: int = 0,
+        meanwhile: Callable[[], object] = nothing,
+    ) -> str:  # fmt: skip
         """`owner` keeps blobs of such sizes until then. Waits while old bytes of one are being deleted.
 
         "" when they do; "bytes" when they would have more than `most`, "store" when they would have more than `share`
-        of a store in which so many bytes are `free`.
+        of a store in which so many bytes are `free`. What is to be done `meanwhile` may be left undone.
         """
         told = list(itertools.chain(*sizes.items()))
-        while not (kept := int(self._run("keep", owner, until, most, share, free, *told))):
+        while not (kept := int(self._run("keep", owner, until, most, share, free, *told, meanwhile=meanwhile))):
             time.sleep(0.01)
         return OVER.get(kept, "")
 

@@ -7,12 +7,14 @@ are drawn in workers/jobs/job.py; they are built inside the scripts, which rules
 
 import functools
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from workers.jobs.seconds import OBSERVE
 from workers.rq import LUA
+from workers.runtime.kept import nothing
 
 PLAIN = ("condemn", "keep")
 """These know nothing of jobs."""
@@ -56,7 +58,7 @@ class Scripts:
     def __init__(self, redis: Any) -> None:
         self._redis = redis
 
-    def run(self, name: str, *arguments: Any) -> Any:
-        """What the script answers."""
+    def run(self, name: str, *arguments: Any, meanwhile: Callable[[], object] = nothing) -> Any:
+        """What the script answers. What is to be done `meanwhile` may be left undone."""
         one = script(name)
-        return self._redis.run(one.digest, one.text, arguments)
+        return self._redis.run(one.digest, one.text, arguments, meanwhile)

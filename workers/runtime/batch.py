@@ -14,13 +14,15 @@ from typing import Any
 from kernels import SOLVERS, Certificate, Deadline, InputChanged, Solution, Solver
 from workers.jobs.records import Ending, Order
 from workers.runtime import traces
-from workers.runtime.document import Bench, Solved
+from workers.runtime.document import Bench, Solved, keep_ahead
 from workers.runtime.outlast import outlast
 from workers.runtime.run import DeviceLost, concluded, ending_of, loaded, told_before, until_begun
 
 FEW = 2
 FLUSH_S = 0.01
 """Of work that is done and not yet told of: those who wait for one do not wait for all."""
+KEPT_AT_ONCE = 8
+"""Answers whose arrays are kept with one trip to Redis."""
 log = logging.getLogger(__name__)
 
 
@@ -88,9 +90,9 @@ def _stored(
     Raises what keeps one of them from being written down; those before it are yielded first.
     """
     part, since = list[Ending](), time.monotonic()
-    for order, one in pairs:
+    for order, solved in _kept(pairs, spent, bench):
         try:
-            part.append(_ended(order, spent[order.job_id], one, bench))
+            part.append(concluded(order, solved, bench))
         except Exception:
             if part:
                 yield part
@@ -102,12 +104,21 @@ def _stored(
         yield part
 
 
+def _kept(
+    pairs: Sequence[tuple[Order, tuple[Solution, Certificate]]], spent: Mapping[str, dict[str, float]], bench: Bench
+) -> Iterator[tuple[Order, Solved]]:
+    """Solved jobs whose short arrays are kept, some at a time, so that the first does not wait for all."""
+    for start in range(0, len(pairs), KEPT_AT_ONCE):
+        some = [
+            (order, Solved(solution, certificate, spent[order.job_id] | solution.timings_ms))
+            for order, (solution, certificate) in pairs[start : start + KEPT_AT_ONCE]
+        ]
+        sound = [(one, order.record["owner"]) for order, one in some if one.certificate.holds is not False]
+        keep_ahead(sound, bench.store)
+        yield from some
+
+
 def _member(card: Solver, order: Order, bench: Bench) -> tuple[Order, Any, Any]:
     """A job, its problem and its options."""
     with told_before(order.record):
         return order, *loaded(card, order, bench)
-
-
-def _ended(order: Order, spent: dict[str, float], one: tuple[Solution, Certificate], bench: Bench) -> Ending:
-    solution, certificate = one
-    return concluded(order, Solved(solution, certificate, spent | solution.timings_ms), bench)

@@ -18,7 +18,7 @@ from redis.retry import Retry
 
 from workers.jobs.job import StoreFull, Unavailable
 from workers.runtime.clock import Clock
-from workers.runtime.kept import Kept
+from workers.runtime.kept import Kept, nothing
 from workers.runtime.pool import Pool
 from workers.runtime.primary import login_of, pool_of, primary_of, replicas_of
 
@@ -93,12 +93,12 @@ class Client(redis.Redis):
                 return self._acknowledged(*args)
             return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
 
-    def run(self, digest: str, text: str, arguments: Sequence[Any]) -> Any:
-        """What a script answers. Raises NoRoom, CannotWrite besides what redis-py raises."""
+    def run(self, digest: str, text: str, arguments: Sequence[Any], meanwhile: Callable[[], object] = nothing) -> Any:
+        """What a script answers; `meanwhile` as of `Kept`. Raises NoRoom, CannotWrite besides what redis-py raises."""
         if self._replicas:
             return self.register_script(text)(args=arguments)
         try:
-            return self._scripts.ask(super().execute_command, "EVALSHA", digest, 0, *arguments)
+            return self._scripts.ask(super().execute_command, "EVALSHA", digest, 0, *arguments, meanwhile=meanwhile)
         except redis.exceptions.NoScriptError:
             return self.execute_command("EVAL", text, 0, *arguments)
         except redis.ResponseError:

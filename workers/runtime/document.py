@@ -1,9 +1,11 @@
 """What is written of a job that was solved: where its arrays are, and its result document."""
 
+import contextlib
 import functools
 import importlib.metadata
 import platform
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -20,7 +22,7 @@ from workers.runtime.outlast import outlast
 from workers.runtime.version import allot_version
 from workers.store import inline
 from workers.store.reference import names
-from workers.store.shorts import shorts_of
+from workers.store.shorts import Short, shorts_of
 from workers.store.store import Store
 
 PACKAGES = ("numpy", "numba", "scipy", "cupy-cuda13x")
@@ -53,19 +55,42 @@ class Solved:
     solution: Solution
     certificate: Certificate
     timings_ms: dict[str, float]
+    shorts: dict[str, Short] | None = None
+    """The files of its short arrays, where these are kept already."""
+
+
+def keep_ahead(several: Sequence[tuple[Solved, str]], store: Store) -> None:
+    """Keep the short arrays of several answers, each with its owner, with one trip to Redis for all of an owner.
+
+    What cannot be kept so is left to `stored`, which has more patience, and says what is wrong.
+    """
+    of_owner: dict[str, list[Solved]] = {}
+    for solved, owner in several:
+        if _size(solved) > inline.MOST_ANSWER_BYTES:
+            of_owner.setdefault(owner, []).append(solved)
+    for owner, answers in of_owner.items():
+        if len(answers) > 1:
+            begun = time.perf_counter()
+            files = [shorts_of(solved.solution.arrays) for solved in answers]
+            with contextlib.suppress(Exception):
+                store.put_shorts([file for each in files for file in each.values()], owner)
+                for solved, shorts in zip(answers, files, strict=True):
+                    solved.shorts = shorts
+            for solved in answers:
+                solved.timings_ms["store"] = 1e3 * (time.perf_counter() - begun) / len(answers)
 
 
 def stored(solved: Solved, owner: str, store: Store, deadline: Deadline) -> tuple[dict[str, Any], list[str]]:
     """Where the arrays of an answer are: small ones in its document, others in the store; and the names of those."""
     arrays = solved.solution.arrays
     references: dict[str, dict[str, Any]] = {}
-    done, total = 0, sum(array.nbytes for array in arrays.values())
+    done, total, ahead_ms = 0, _size(solved), solved.timings_ms.get("store", 0.0)
     if total <= inline.MOST_ANSWER_BYTES:
         return {name: inline.pack(array) for name, array in arrays.items()}, []
     deadline.enter("store")
     with clock(solved.timings_ms, "store"):
-        shorts = shorts_of(arrays)
-        if shorts:
+        shorts = shorts_of(arrays) if solved.shorts is None else solved.shorts
+        if shorts and solved.shorts is None:
             outlast(partial(store.put_shorts, list(shorts.values()), owner), deadline)
         for name, array in arrays.items():
             if name in shorts:
@@ -74,7 +99,13 @@ def stored(solved: Solved, owner: str, store: Store, deadline: Deadline) -> tupl
                 references[name] = outlast(partial(store.put_array, array, owner, brief=True), deadline)
             done += array.nbytes
             deadline.advance(done / max(1, total))
+    solved.timings_ms["store"] += ahead_ms
     return references, names(references, owner)
+
+
+def _size(solved: Solved) -> int:
+    """Bytes of the arrays of an answer."""
+    return sum(array.nbytes for array in solved.solution.arrays.values())
 
 
 def document_of(order: Order, solved: Solved, references: dict[str, Any], bench: Bench) -> dict[str, Any]:

@@ -12,6 +12,10 @@ from typing import Any
 import redis
 
 
+def nothing() -> None:
+    """What there is to do while Redis answers, mostly."""
+
+
 class Kept:
     """A connection of `pool`, which must tell the reply's types as the ordinary client does."""
 
@@ -20,13 +24,14 @@ class Kept:
         self._lock = threading.Lock()
         self._connection: Any = None
 
-    def ask(self, otherwise: Callable[..., Any], *command: Any) -> Any:
+    def ask(self, otherwise: Callable[..., Any], *command: Any, meanwhile: Callable[[], object] = nothing) -> Any:
         """The reply to a command; that of `otherwise` where the connection is in use, or does not hold.
 
-        A command whose connection breaks is sent again by `otherwise`, as redis-py itself would do.
+        A command whose connection breaks is sent again by `otherwise`, as redis-py itself would do. What is to be done
+        `meanwhile` is done once the command is on its way, and left undone where `otherwise` sends it.
 
         Raises:
-            redis.ResponseError, redis.TimeoutError.
+            redis.ResponseError, redis.TimeoutError, and what is done meanwhile, once the reply has been read.
         """
         if not self._lock.acquire(blocking=False):
             return otherwise(*command)
@@ -34,7 +39,11 @@ class Kept:
             if self._connection is None:
                 self._connection = self._pool.get_connection()
             self._connection.send_command(*command)
-            return self._connection.read_response()
+            try:
+                meanwhile()
+            finally:
+                reply = self._connection.read_response()
+            return reply
         except redis.ResponseError:  # an answer like others
             raise
         except redis.ConnectionError:

@@ -4,6 +4,7 @@ A long array is mapped, and its upload is hashed and looked at by threads. Of a 
 its bytes: two tenths of a millisecond each, where an answer may have six.
 """
 
+import contextlib
 import os
 import uuid
 from collections.abc import Mapping
@@ -24,6 +25,10 @@ from workers.store.upload import WORTH_A_SLAB
 
 WORTH_A_THREAD = 1 << 17
 """Bytes that take longer to hash than a thread to begin."""
+
+
+STARTS = 8
+"""Entries by which two arrays mostly differ that are not alike."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +65,87 @@ class Short:
         return path
 
 
+def place(folder: Folder, name: str) -> str:
+    """Where a folder has a blob of that name. Raises UnknownBlob."""
+    file = file_of(name)
+    return f"{folder.root}/{file[:2]}/{file}"
+
+
+class Sheaf:
+    """Short files by their names, on their way into a folder. To be closed: what has no name by then is gone."""
+
+    def __init__(self, named: Mapping[str, Short], folder: Any) -> None:
+        self._named, self._folder, self._local = named, folder, isinstance(folder, Folder)
+        self._written: dict[str, Path] = {}
+
+    def write(self) -> None:
+        """Write those that are not there, so far without a name. Raises OSError."""
+        for name, file in self._named.items():
+            if name not in self._written and not self._renewed(name, file.size):
+                self._written[name] = file.written(self._folder.temporary)
+
+    def publish(self) -> None:
+        """Give them their names, once Redis knows these. Raises OSError, and what the folder raises."""
+        self.write()  # before Redis knew them, one that was there may have been deleted
+        while self._written:
+            name, path = self._written.popitem()
+            try:
+                self._give(name, path)
+            except BaseException:
+                self._written[name] = path
+                raise
+
+    def _give(self, name: str, path: Path) -> None:
+        if self._local:
+            with contextlib.suppress(FileNotFoundError):  # the folder knows what to do
+                os.rename(path, place(self._folder, name))
+                return
+        self._folder.publish(name, path, durable=False)
+
+    def close(self) -> None:
+        """Remove what was written in vain."""
+        for path in self._written.values():
+            path.unlink(missing_ok=True)
+
+    def _renewed(self, name: str, size: int) -> bool:
+        """Whether a local folder has it: its time begins anew.
+
+        Answers hold the same masses again and again, and a file that is made in vain costs as much as any other.
+        """
+        if not self._local:
+            return False
+        path = place(self._folder, name)
+        try:
+            if os.stat(path).st_size != size:
+                return False
+            os.utime(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+
 def shorts_of(arrays: Mapping[str, Array]) -> dict[str, Short]:
-    """The files of those arrays that are short, by name; long ones of them are hashed side by side."""
+    """The files of those arrays that are short, by name; long ones of them are hashed side by side.
+
+    What is alike, as masses that were left out, is hashed once.
+    """
     long = [name for name, array in arrays.items() if array.nbytes >= WORTH_A_THREAD]
     beside = {name: pool().threads.submit(Short.of, arrays[name]) for name in long[1:]}
-    files = {name: Short.of(array) for name, array in arrays.items() if name not in beside}
+    files: dict[str, Short | None] = {}
+    seen: dict[Any, str] = {}
+    for name, array in arrays.items():
+        if name in beside:
+            continue
+        like = seen.setdefault(_start(array), name)
+        alike = like != name and arrays[like].tobytes() == array.tobytes()
+        files[name] = files[like] if alike else Short.of(array)
     files |= {name: file.result() for name, file in beside.items()}
     return {name: file for name in arrays if (file := files[name]) is not None}
+
+
+def _start(array: Array) -> Any:
+    """What is the same of arrays that are alike."""
+    return array.dtype, array.shape, array.flags.c_contiguous, array.reshape(-1)[:STARTS].tobytes()
 
 
 def _write_rest(descriptor: int, whole: bytes) -> None:
@@ -86,8 +165,7 @@ def read_short(folder: Any, reference: Mapping[str, Any], owner: str) -> Array |
         return None
     kind, head, count = form
     try:
-        file = file_of(name_of(reference["blob"], owner))
-        descriptor = os.open(f"{folder.root}/{file[:2]}/{file}", os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(place(folder, name_of(reference["blob"], owner)), os.O_RDONLY | os.O_CLOEXEC)
     except (OSError, UnknownBlob):
         return None
     try:

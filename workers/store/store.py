@@ -23,6 +23,7 @@ from workers.jobs.quotas import Quota, too_much_kept
 from workers.jobs.records import Records
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect, guarded
+from workers.runtime.kept import nothing
 from workers.store import layouts
 from workers.store.arena import is_slab, leased
 from workers.store.bucket import Bucket
@@ -34,7 +35,7 @@ from workers.store.former import former_form
 from workers.store.inline import unpack
 from workers.store.opening import arena_for, root_of
 from workers.store.reference import CSR_PARTS, form_of, frozen, written
-from workers.store.shorts import Short, read_short
+from workers.store.shorts import Sheaf, Short, read_short
 from workers.store.sight import Sight
 from workers.store.swift import read_swift
 from workers.store.upload import UNKNOWN, BlobInfo, Expected, Writer
@@ -132,20 +133,19 @@ class Store:
         if (sight := writer.sight) is not None:
             self.folder.remark(name, sight.text())
 
-    def _keep(self, sizes: Mapping[str, int], owner: str, seconds: float) -> None:
+    def _keep(self, sizes: Mapping[str, int], owner: str, seconds: float, meanwhile: Any = nothing) -> None:
         quota, until = Quota() if self.quota_of is None else self.quota_of(owner), self._redis.now() + seconds
         share = quota.share_of(self.folder.free, SPARE_BYTES)
-        if over := self._records.keep(sizes, owner, until, quota.bytes, *share):
+        if over := self._records.keep(sizes, owner, until, quota.bytes, *share, meanwhile):
             raise too_much_kept(over, quota)
 
     @guarded
     def put_shorts(self, files: Sequence[Short], owner: str) -> None:
-        """Keep short files that a job will hold at once: no wait for the disk, and one trip to Redis for all."""
+        """Keep short files that jobs will hold at once: no wait for the disk, and one trip to Redis for all."""
         named, brief_s = {name_of(file.digest, owner): file for file in files}, min(BRIEF_S, self._settings.blob_ttl_s)
-        self._keep({name: file.size for name, file in named.items()}, owner, brief_s)
-        with room():
-            for name, file in named.items():
-                self.folder.publish(name, file.written(self.folder.temporary), durable=False)
+        with room(), contextlib.closing(Sheaf(named, self.folder)) as sheaf:
+            self._keep({name: file.size for name, file in named.items()}, owner, brief_s, sheaf.write)
+            sheaf.publish()
 
     def put_array(self, array: Array, owner: str, brief: bool = False) -> InputRef:
         """Keep one array as .npy; returns its reference. `brief`: a job will hold it at once; no wait for the disk."""

@@ -16,6 +16,7 @@ from kernels.uot.repair import MET
 
 LOG2E = float(np.log2(np.e))
 Send = Callable[..., Sequence[Any]]
+Receive = Callable[..., Sequence[Array]]
 REST = ("rest_a", "rest_b")
 
 
@@ -86,13 +87,19 @@ def joined(parts: list[Answered]) -> Answered:
     return Answered(arrays, rest, strange)
 
 
-def answers(steps: Any, send: Send, stack: Stack, f: Floats, g: Floats) -> Answered:
+def host(*arrays: Any) -> list[Array]:
+    """Arrays from where these are to the host, one by one."""
+    return [np.asarray(array.get() if hasattr(array, "get") else array) for array in arrays]
+
+
+def answers(steps: Any, send: Send, stack: Stack, f: Floats, g: Floats, receive: Receive = host) -> Answered:
     """Potentials and marginals of each problem's plan.
 
     Args:
         steps: `StackSteps`, or `DeviceSteps` where the stack's costs are on a device.
         send: takes arrays from the host to where these are.
         f, g: potentials (batch, m) and (batch, n), on the host.
+        receive: takes arrays to the host; it is called once, and nothing is waited for before.
     """
     if all(stack.exact):
         f, g = _centred(f, g)
@@ -103,16 +110,21 @@ def answers(steps: Any, send: Send, stack: Stack, f: Floats, g: Floats) -> Answe
     strange = (row.max(axis=1) + column.max(axis=1)) / LOG2E - stack.low / stack.reg > LARGEST_LOG_64
     a, b, row, column, scale = send(stack.a, stack.b, row, column, scale)
     plan = steps.plan(stack.cost, row, column, scale)
+    there: list[Any] = []
     if stack.exact[0]:
         factors, lost = steps.factors(a, plan.sum(axis=2), stack.exact[1])
         plan *= factors[:, :, None]
-        f, strange = _moved(f, _host(factors), stack.reg), strange | _host(lost).any(axis=1)
+        there += [factors, lost]
     if stack.exact[1]:
         factors, lost = steps.factors(b, plan.sum(axis=1), stack.exact[0])
         plan *= factors[:, None, :]
-        g, strange = _moved(g, _host(factors), stack.reg), strange | _host(lost).any(axis=1)
-    of_rows, of_columns = plan.sum(axis=2), plan.sum(axis=1)
-    found = {"f": f, "g": g, "row_marginal": _host(of_rows), "column_marginal": _host(of_columns)}
+        there += [factors, lost]
+    *moved, of_rows, of_columns = receive(*there, plan.sum(axis=2), plan.sum(axis=1))
+    if stack.exact[0]:
+        f, strange = _moved(f, moved[0], stack.reg), strange | moved[1].any(axis=1)
+    if stack.exact[1]:
+        g, strange = _moved(g, moved[-2], stack.reg), strange | moved[-1].any(axis=1)
+    found = {"f": f, "g": g, "row_marginal": of_rows, "column_marginal": of_columns}
     rest = _rest(stack, found) if all(stack.exact) else np.zeros(len(strange), bool)
     return Answered(found, rest, strange)
 
@@ -149,7 +161,3 @@ def _moved(potential: Floats, factor: Floats, reg: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         step = reg[:, None] * np.log(factor)
     return np.where(np.isfinite(step), potential + step, potential)
-
-
-def _host(array: Any) -> Array:
-    return np.asarray(array.get() if hasattr(array, "get") else array)

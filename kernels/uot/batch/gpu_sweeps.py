@@ -19,8 +19,8 @@ from kernels.uot.batch.answers import Answered, Stack, answers, joined
 from kernels.uot.batch.gpu_steps import DeviceSteps
 from kernels.uot.batch.suited import SHAPES, vectors_alone
 from kernels.uot.gpu_answer import BLOCK
+from kernels.uot.gpu_upload import back, uploaded
 from kernels.uot.gpu_upload import together as sent
-from kernels.uot.gpu_upload import uploaded
 from kernels.uot.iteration import gpu_launch as on
 from kernels.uot.iteration.layout import CONVERGED, ITEM, REASON, SOLVE_BATCH_ARGS, STATUS
 from kernels.uot.rounding import LOG2E, SAFE, hidden_gap, off_by
@@ -102,7 +102,8 @@ class Batch:
     def pairs(self, status: Floats) -> tuple[Floats, Floats]:
         """The certified potentials (batch, m) and (batch, n), in the units of the cost."""
         unit, shift = self.problem.reg / LOG2E, status[:, on.TRANSLATION, None]
-        f, g = self.potential.get() - self.beta_a + shift, self.g.get().astype(np.float64) - self.beta_b - shift
+        potential, g = back(self.potential, self.g)
+        f, g = potential - self.beta_a + shift, g.astype(np.float64) - self.beta_b - shift
         return f * unit, g * unit
 
 
@@ -216,7 +217,7 @@ def _costs(parts: Sequence[UnbalancedTransport], regs: Floats) -> tuple[Any, Any
 
 def ends(cost: Any) -> tuple[Floats, Floats]:
     """Least and largest cost of each problem, (batch,) in float64 on the host."""
-    low, high = (end.get().astype(np.float64) for end in (cost.min(axis=(1, 2)), cost.max(axis=(1, 2))))
+    low, high = (end.astype(np.float64) for end in back(cost.min(axis=(1, 2)), cost.max(axis=(1, 2))))
     return low, high
 
 
@@ -275,7 +276,7 @@ def _answers(work: Work, options: "TransportOptions", f: Floats, g: Floats) -> A
         a, b, reg = (one[some] for one in work.vectors)
         product = work.batch.problem.reference == "product"
         stack = Stack(work.given[some], a, b, reg, work.low[some], work.exact, product)
-        found.append(answers(steps, sent, stack, f[some], g[some]))
+        found.append(answers(steps, sent, stack, f[some], g[some], back))
     return joined(found)
 
 

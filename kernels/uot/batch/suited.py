@@ -37,7 +37,8 @@ def fits(shape: tuple[int, int], options: "TransportOptions") -> bool:
 
 def has_mass(parts: Sequence[UnbalancedTransport]) -> bool:
     """Whether no line of any of the problems is without mass."""
-    return bool((np.concatenate([mass.ravel() for part in parts for mass in (part.a, part.b)]) > 0).all())
+    own = {id(mass): mass for part in parts for mass in (part.a, part.b)}  # what was left out is shared
+    return bool((np.concatenate([mass.ravel() for mass in own.values()]) > 0).all())
 
 
 def suits(problem: UnbalancedTransport, options: "TransportOptions") -> bool:
@@ -48,13 +49,17 @@ def suits(problem: UnbalancedTransport, options: "TransportOptions") -> bool:
 def stackable(problem: SeveralTransports) -> bool:
     """Whether problems have one shape and kind and, in units of their reg, the same strengths."""
     parts, first = problem.parts, problem.parts[0]
-    if problem.divergence or any(part.shape != first.shape or part.batch is not None for part in parts):
+    if problem.divergence or first.batch is not None:
         return False
-    if len({(part.cost is None, part.metric, part.reference, part.g0 is None) for part in parts}) > 1:
+    kinds = {(p.a.shape, p.b.shape, p.cost is None, p.metric, p.reference, p.g0 is None) for p in parts}
+    if len(kinds) > 1:
         return False
     if first.cost is None and first.metric not in AXES:
         return False
-    ratios = np.array([[strength / part.reg for strength in part.reg_m] for part in parts])
+    strengths = {(part.reg, part.reg_m) for part in parts}
+    if len(strengths) == 1:
+        return True
+    ratios = np.array([[strength / reg for strength in reg_m] for reg, reg_m in strengths])
     if not np.array_equal(np.isinf(ratios), np.isinf(np.broadcast_to(ratios[0], ratios.shape))):
         return False
     relaxed = ratios[:, np.isfinite(ratios[0])]

@@ -57,7 +57,7 @@ class Locked:
         except OSError as error:
             raise MemoryError(f"no addresses for {most} bytes: {error}") from error
         self._address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
-        self._most, self._there, self.held = most, 0, 0
+        self._most, self.found, self.held = most, 0, 0
         self._unlock: Unlock | None = None
         advise(self._address, most, LARGE)
 
@@ -70,18 +70,27 @@ class Locked:
         """
         if count <= self.held:
             return
-        if count > self._most:
-            raise MemoryError(f"{count} bytes of at most {self._most}")
-        wanted = min(self._most, -(-count // CHUNK) * CHUNK)
-        if wanted > self._there:
-            _find(self._address + self._there, wanted - self._there)
-            self._there = wanted
+        wanted = self.find(count)
         self.let_go()
         try:
             self._unlock = lock(self._address, wanted)
         except Exception as error:  # of CUDA; what is wrong with the device the next call says again
             raise MemoryError(f"{wanted} bytes cannot be page-locked: {error}") from error
         self.held = wanted
+
+    def find(self, count: int) -> int:
+        """Have the pages of the first `count` bytes and a few more, which are told. Nothing more is locked for it.
+
+        Raises:
+            MemoryError: there is no memory for them, or they are more than it may have.
+        """
+        if count > self._most:
+            raise MemoryError(f"{count} bytes of at most {self._most}")
+        wanted = min(self._most, -(-count // CHUNK) * CHUNK)
+        if wanted > self.found:
+            _find(self._address + self.found, wanted - self.found)
+            self.found = wanted
+        return wanted
 
     def bytes(self, count: int) -> Bytes:
         """The first `count` bytes; the memory stays as long as they."""
@@ -131,6 +140,14 @@ class Rooms:
         finally:
             self._free.append(room)
 
+    def find(self, count: int) -> None:
+        """Have the pages of so much. Raises as `Locked.find`."""
+        room = self._taken()
+        try:
+            room.find(min(count, self.most))
+        finally:
+            self._free.append(room)
+
     def let_go(self) -> None:
         """Give back what no array is in."""
         with self._own:
@@ -139,7 +156,7 @@ class Rooms:
     def _taken(self) -> Locked:
         """The largest that is free. An array may end at any moment, in any thread, and put its room back meanwhile."""
         with self._own:
-            largest = max(self._free, key=lambda room: room.held, default=None)
+            largest = max(self._free, key=lambda room: (room.held, room.found), default=None)
             if largest is None:
                 return Locked(self.most)
             self._free.remove(largest)

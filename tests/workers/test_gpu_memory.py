@@ -92,11 +92,18 @@ def test_memory_is_taken_ahead_in_steps_half_for_inputs_and_half_for_plans(
     answers = locked.Rooms(3 * CHUNK)
     monkeypatch.setattr(gpu_memory, "ANSWERS", answers)
     staging = gpu_memory.Staging(8 * CHUNK)
-    for step in gpu_memory.taken_ahead(staging, 9 * CHUNK):
+    *found, last, locked_last = gpu_memory.taken_ahead(staging, 9 * CHUNK)
+    pages: list[int] = []
+    monkeypatch.setattr(locked, "_find", lambda address, count: pages.append(count))
+    for step in found:
         step()
-    assert taken == [2 * CHUNK, 2 * CHUNK, 4 * CHUNK, 3 * CHUNK]  # a plan has no more
+    assert pages == [2 * CHUNK, 2 * CHUNK, 2 * CHUNK, CHUNK]  # a plan has no more
+    assert taken == []
+    for step in (last, locked_last):
+        step()
     staging.stage({"a": np.zeros(CHUNK // 4)})
-    assert len(taken) == 4
+    assert taken == [4 * CHUNK, 3 * CHUNK]
+    assert len(pages) == 4
     assert gpu_memory.taken_ahead(staging, 0) == []
 
 

@@ -23,8 +23,8 @@ READERS = max(1, min(8, (os.cpu_count() or 1) // 2))
 PIECE = 8 << 20
 LEAST_PIECE = 1 << 20
 ALIGNMENT = 512
-AHEAD = 512 << 20
-"""Bytes that are taken in one pause between jobs."""
+AHEAD = 128 << 20
+"""Bytes whose pages are found in one pause between jobs, in some 30 ms."""
 DRIVER = "libcuda.so.1"
 OUT_OF_MEMORY = 2
 """cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY."""
@@ -54,9 +54,16 @@ class Staging:
 
     def ready(self, count: int) -> None:
         """Have so many bytes before a job needs them, within the limit. Raises as `Locked.ready`."""
+        self._of_all().ready(min(count, self._limit))
+
+    def find(self, count: int) -> None:
+        """Have the pages of so many bytes, within the limit. Raises as `Locked.find`."""
+        self._of_all().find(min(count, self._limit))
+
+    def _of_all(self) -> Locked:
         if self._memory is None:
             self._memory = Locked(self._limit)
-        self._memory.ready(min(count, self._limit))
+        return self._memory
 
     def stage(self, inputs: dict[str, Array | Csr]) -> dict[str, Array | Csr]:
         """The same inputs in page-locked memory, valid until the next call, and in a block of `several` until its end.
@@ -103,10 +110,13 @@ class Staging:
 def taken_ahead(staging: Staging, count: int) -> list[Callable[[], None]]:
     """Steps that take page-locked memory before a job needs it: half of `count` for inputs, half for plans.
 
-    None of them holds a job up for long. A first job would wait for all of them.
+    A job that comes meanwhile waits for one of them. Pages are found a few at a time, and locked at last, all at once
+    and much faster. Memory that grows is locked anew from its front on: copies may cross no border of what is locked.
+    A first job would wait for all of it.
     """
-    sizes = range(AHEAD, count // 2 + 1, AHEAD)
-    return [partial(ready, size) for size in sizes for ready in (staging.ready, ANSWERS.ready)]
+    half = count // 2 // AHEAD * AHEAD
+    found = [partial(find, size) for size in range(AHEAD, half + 1, AHEAD) for find in (staging.find, ANSWERS.find)]
+    return [*found, *(partial(ready, half) for ready in (staging.ready, ANSWERS.ready) if half)]
 
 
 def _read(path: Path, offset: int, target: Bytes) -> None:

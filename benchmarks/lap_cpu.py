@@ -3,8 +3,8 @@
 Ours is building the problem, solving it and certifying the answer. Each contestant's time is the least processor time
 of its thread over several runs, all in turn, so that other work on the machine counts for nobody. Ratios are what to
 read: the fastest peer's time over ours. `--warm` times solves from old duals instead, with 1% of the rows changed. A
-warm answer uses threads: it is timed by the clock and by the processor time of the whole process, cold and warm in turn.
-Those of `benchmarks/instances.py` are families there too, by their names: u, r1, r10, sqeuclid, clustered and so on.
+warm answer uses threads, so it is timed by the clock and by the processor time of the whole process, cold and warm in
+turn. Those of `benchmarks/instances.py` are families there too: u, r1, r10, sqeuclid, clustered and so on.
 """
 
 import argparse
@@ -118,10 +118,11 @@ def warm(rows: Rows, family: str, n: int) -> float:
     assert np.isclose(float(cold.objective), float(certificate.objective), rtol=1e-9)
     best = least_parts({"cold": {}, "warm": given}, cost)
     shares = {key: best["warm"][key] / best["cold"][key] for key in ("wall", "processor")}
-    rows.add(part="warm", family=family, n=n, holds=certificate.holds, warm_ms=best["warm"], cold_ms=best["cold"],
-             share=shares["wall"], share_of_processor=shares["processor"],
-             least=(best["warm"]["build"] + best["warm"]["certify"]) / best["cold"]["wall"], **solution.facts)  # fmt: skip
-    return shares["wall"]
+    least_share = (best["warm"]["build"] + best["warm"]["certify"]) / best["cold"]["wall"]
+    found = {"warm_ms": best["warm"], "cold_ms": best["cold"], "share": shares["wall"], "least": least_share}
+    rows.add(part="warm", family=family, n=n, holds=certificate.holds, share_of_processor=shares["processor"],
+             **found, **solution.facts)  # fmt: skip
+    return shares["processor"]
 
 
 def main() -> None:

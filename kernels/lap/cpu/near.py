@@ -134,7 +134,7 @@ def new_near(cost: Costs, v: Costs, told: Costs) -> Near | None:
     step = 1 if v.dtype.kind == "i" else max(width / 64, 2.0**-40 * float(np.abs(v).max()))
     room = n_rows * (CAPACITY + ROOM_LONGER)
     return Near(
-        np.empty(room, np.int32), np.empty(room, v.dtype), np.arange(0, n_rows * CAPACITY, CAPACITY, np.int32),
+        np.empty(room, np.int32), np.empty(room, v.dtype), np.arange(0, n_rows * CAPACITY, CAPACITY, dtype=np.int32),
         np.zeros(n_rows, np.int32), np.zeros(n_rows, np.int32), np.zeros(n_rows, v.dtype), np.zeros(n_rows, v.dtype),
         told, np.empty(n_cols + 1, v.dtype), np.array([width, step, largest, 0]).astype(v.dtype),
         np.zeros(n_cols // LANES + 1, np.uint64), np.empty(n_cols + 2 * LANES, np.int32),

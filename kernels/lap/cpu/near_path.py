@@ -29,7 +29,7 @@ PATIENCE, SHARE = 16, 4
 GIVEN_UP = -2
 TIE = 2.0**-52
 """What lies so little above the least of a row, in parts of what it was made of, lies there: the rest is rounding."""
-Search = tuple[Any, int, int, int]
+Search = tuple[Any, Any, int, int]
 """The least label of a free column and that column, the heap's size, and how many columns are ready (`scanned`)."""
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from kernels.problems.arrays import FORBIDDEN, Amounts, Costs, permitted
 
 OUT_OF_PROPORTION = 2.0**16
-SAMPLE, RUN = 1 << 10, 8
+SAMPLE, RUN = 1 << 8, 8
 """Entries that are looked at, so many of them side by side: a line of the cache each."""
 
 

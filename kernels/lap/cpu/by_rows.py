@@ -8,7 +8,7 @@ import numpy as np
 from kernels.deadline import Deadline
 from kernels.lap import monge
 from kernels.lap.complete import complete
-from kernels.lap.cpu import near, near_path, whole
+from kernels.lap.cpu import near, near_path, near_seats, whole
 from kernels.lap.cpu import whole_path as steps
 from kernels.lap.cpu.monge import corner_of
 from kernels.lap.cpu.progress import Watch
@@ -39,6 +39,8 @@ CONSTANTS: dict[str, tuple[Costs, AnyIntegers]] = {
 NOBODY = {bits.dtype.char: np.zeros(0, bits.dtype) for _, bits in CONSTANTS.values()}
 """In place of earlier pairs, where there were none."""
 NARROW = np.dtype(np.int32)
+MOST_TOLD = {"i4": 5 * whole.NARROW, "i8": 1 << 58}
+"""Duals of rows that are beyond c - v are cut to this, so that a window above them stays within the type."""
 VALUES: dict[str, Any] = {"narrow": NARROW, "i": np.dtype(np.int64), "f": np.dtype(np.float64)}
 
 
@@ -168,7 +170,8 @@ def solve(
     s = whole.new_whole(
         untouched(prepared.cost), prepared.limits, prepared.bits, v, np.empty(prepared.cost.shape[0], np.int64)
     )
-    ended = _run(s, start, own, path_limit, deadline, _as_watched(s, prepared.given, maximize))
+    told = _told(None if old is None else old.rows, v.dtype)
+    ended = _run(s, start, own, told, path_limit, deadline, _as_watched(s, prepared.given, maximize))
     if ended is Termination.INFEASIBLE:
         return None
     u = np.zeros(prepared.cost.shape[0], v.dtype)
@@ -209,22 +212,34 @@ def _facts(counts: list[int]) -> dict[str, int]:
     return {"row_reductions": counts[0], "rows_scanned": 0, "paths": counts[2], "rows_read_whole": counts[1]}
 
 
-def _run(s: whole.Whole, start: int, own: AnyIntegers, path_limit: int, deadline: Deadline, view: Any) -> Termination:
+def _told(rows: Costs | None, dtype: np.dtype[Any]) -> Costs:
+    """Duals of rows in the numbers of a search, or none."""
+    if rows is None or dtype.kind == "f":
+        return np.zeros(0, dtype) if rows is None else np.ascontiguousarray(rows, dtype)
+    most = MOST_TOLD[dtype.str[1:]]
+    return np.clip(np.rint(rows), -most, most).astype(dtype)
+
+
+def _run(
+    s: whole.Whole, start: int, own: AnyIntegers, told: Costs, path_limit: int, deadline: Deadline, view: Any
+) -> Termination:
     """All steps, with looks at the clock between them; INFEASIBLE where they cannot go on here."""
     n_rows, n_cols = s.cost.shape
     rows_per_chunk = max(1, CHUNK // n_cols)
-    lists = near.new_near(s.cost, s.v, s.key_bits.dtype) if start == 1 else None
-    for first in range(0, n_rows if start >= 0 else 0, rows_per_chunk):
+    lists = near.new_near(s.cost, s.v, told) if start == 1 else None
+    if lists is not None:
+        if ended := near.list_in_pieces(s, lists, deadline.expired):
+            return ended
+        near_seats.seat_listed(s, lists)
+    for first in range(0, n_rows if start >= 0 and lists is None else 0, rows_per_chunk):
         if ended := deadline.expired():
             s.v[s.v >= s.inf] = 0
             return ended
         last = min(n_rows, first + rows_per_chunk)
         if start == 0:
             steps.start_prices(s, first, last)
-        elif lists is None:
-            seat_rows(s, first, last, own)
         else:
-            near.seat_and_list(s, lists, first, last)
+            seat_rows(s, first, last, own)
     if lists is not None and lists.seen[near.CROWDS] * near_path.SHARE > n_rows:
         lists = None
         match_ties(s)
@@ -270,7 +285,8 @@ def warm_up(ties: Integers) -> None:
         s = whole.new_whole(
             untouched(prepared.cost), prepared.limits, prepared.bits, np.zeros_like(prepared.cost[0]), col_of
         )
-        lists = near.new_near(s.cost, s.v, s.key_bits.dtype)
+        lists = near.new_near(s.cost, s.v, s.v)
         assert lists is not None
-        near.seat_and_list(s, lists, 0, 0)
+        near.list_in_pieces(s, lists, Deadline().expired)
+        near_seats.seat_listed(s, lists)
         near_path.augment_near(s, lists, 0, 0, 1)

@@ -1,33 +1,42 @@
 """Warm starts: each row keeps its columns near the least, and paths are searched among these alone.
 
-    seat_and_list   one sweep: rows list what lies within a window above their least, and take columns at the least
+    list_rows       one sweep by threads: each row lists what lies within a window above its least
+    seat_listed     rows take columns at their least
     augment_near    Dijkstra's search from each row still free, over the lists (`near_path.py`)
 
 Old prices put every row but the changed ones at its least, so a path is short and runs through near columns. A list is
 read in a tenth of the time of a row. What a row has not listed is beyond its bound, and stays there, as prices only
-fall. So a row that was reached waits in the heap at the label that its bound gives, beside the columns at theirs. Where
-it comes out first, it is read once more over a wider window. Once a search reads too many rows again, it and all later
+fall. So a row that was reached has a limit: the label that its bound gives. Where the search comes to it, the row is
+read once more and its list made longer. Once a search reads too many rows again that no list holds, it and all later
 ones are left to whole rows (`whole_path.py`), and so are costs that tie too much to be listed.
+
+An old dual tells where the least of its row will be. So a row that did not change is read once: its least and what lies
+below the window's end are found together. Where the least is elsewhere, the row is read again. An old dual is a guess:
+garbage costs a second reading of a row, and after half of the rows nothing.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.cpython.unsafe.numbers import trailing_zeros
 
 from kernels.lap.cpu.borrowed import borrowed
-from kernels.lap.cpu.seats import ROUNDING, flip, take_free
+from kernels.lap.cpu.seats import ROUNDING
 from kernels.lap.cpu.shortlist import inner, jit
+from kernels.lap.cpu.threads import in_threads
 from kernels.lap.cpu.vectors import VectorCode, compiled
-from kernels.lap.cpu.whole import Whole, inlined, order
-from kernels.problems.arrays import AnyIntegers, Costs, Flags, Indices32, Integers, Integers32
+from kernels.lap.cpu.whole import Whole, inlined
+from kernels.problems.arrays import Costs, Indices32, Integers, Integers32, Words
+from kernels.solution import Termination
 
 CAPACITY = 16
-"""Columns that a list can hold."""
-STEP = 128
-"""Columns so far apart share one minimum when a row is listed. Loops of 32 LLVM unrolls, and these it vectorises."""
+"""Columns that a first list can hold."""
+LONGEST, ROOM_LONGER = 64, 16
+"""Columns that a list made longer can hold, and room for these in all, a row."""
 FEWEST, MOST = 6, 10
 """The window grows where fewer columns are listed, and shrinks where there are more."""
 AIM = 8
@@ -35,8 +44,14 @@ AIM = 8
 ROOM = 8
 """Labels a column that the heap of a search has room for."""
 CROWDED, MOST_CROWDS = -1, 16
-"""After so many rows, and half of all, that have more columns near their least than a list holds, none is listed."""
-CROWDS, GAVE_UP = range(2)
+"""After so many rows of a piece, and half, with more columns near their least than a list holds, none is listed."""
+MOST_MISSES = 16
+"""After so many rows of a piece, and half, whose least is not where an old dual says, no old dual is asked."""
+PIECE = 1 << 18
+"""Entries of the rows that are listed together. Each piece learns its own window, so that threads change no answer."""
+A_THREAD = 1 << 20
+"""Entries for each thread that takes pieces."""
+CROWDS, GAVE_UP, MISSES, USED = range(4)
 BOUND = 3
 LANES = 64
 """Entries that are compared together."""
@@ -61,34 +76,51 @@ def _within(to: VectorCode) -> Any:
     return to.builder.bitcast(hits, ir.IntType(LANES))
 
 
+def _least_and_within(to: VectorCode) -> Any:
+    cost, v, bounds, marks = range(4)
+    begin, length, place = to.given[4:]
+    low = to.variable(to.minus(to.load(cost, begin), to.load(v, to.whole(0))))
+    bound = to.spread(to.one(bounds, place))
+    with to.loop(length, None, LANES) as (j, _):
+        x = to.minus(to.load(cost, to.builder.add(begin, j)), to.load(v, j))
+        to.lower(low, x)
+        hits = to.builder.bitcast(to.at_most(x, bound), ir.IntType(LANES))
+        to.builder.store(hits, to.builder.gep(to.given[marks], [to.builder.udiv(j, to.whole(LANES))]))
+    return to.smallest(to.builder.load(low))
+
+
 reduced_least = compiled(_reduced_least, "cost v begin length", LANES, returned=None)
 """The least of a row less the prices."""
 within = compiled(_within, "cost v bounds begin first place", LANES, returned=types.uint64)
 """Which of LANES entries, less their prices, are at most the bound, as bits."""
+least_and_within = compiled(_least_and_within, "cost v bounds marks begin length place", LANES, returned=None)
+"""Both in one reading of a row: the least, and the bits of each LANES entries into `marks`."""
 
 
 class Near(NamedTuple):
     """Lists by row, and the heap of a search."""
 
-    cols: Indices32
+    cols: Indices32  # of all rows one after the other, CAPACITY for each; longer lists behind them
     costs: Costs
+    start: Integers32  # where the list of a row begins
     held: Integers32  # columns; CROWDED where the window holds more than CAPACITY
     ties: Integers32  # so many entries, the first ones, are least
     bound: Costs  # entries that are not listed, less their prices, are not below this
     paid: Costs  # the cost of the row's pair
-    limit: Costs  # of the rows of a search: the label at which they are to be read again; inf once they were read whole
-    again: Flags  # how often they were
+    told: Costs  # the least of each row as an old dual has it; empty where nobody knows
+    limit: Costs  # of a search's source and then of the rows of `scanned`: the label at which they are to be read again
     window: Costs  # its width, the least step by which it grows, the largest; BOUND: up to where a row is listed
-    minima: AnyIntegers  # of `reduced_bits`, over the columns STEP apart
+    marks: Words  # which entries of a row are within the bound
+    picked: Indices32  # columns within it
     heap_keys: Costs
     heap_items: Indices32
-    seen: Integers  # CROWDS, GAVE_UP
+    seen: Integers  # CROWDS, GAVE_UP, MISSES; USED: of `cols`
 
 
-def new_near(cost: Costs, v: Costs, bits: Any) -> Near | None:
+def new_near(cost: Costs, v: Costs, told: Costs) -> Near | None:
     """Empty lists for `cost` at prices `v`, and a window that three of its rows suggest; None where these tie too much.
 
-    `bits`: the integers' type.
+    `told`: (n_rows,) old duals, of the type of `v`, or none.
     """
     n_rows, n_cols = cost.shape
     found, largest = [], LARGEST_WINDOW[v.dtype.str[1:]]
@@ -100,38 +132,15 @@ def new_near(cost: Costs, v: Costs, bits: Any) -> Near | None:
     if width == 0:
         return None
     step = 1 if v.dtype.kind == "i" else max(width / 64, 2.0**-40 * float(np.abs(v).max()))
+    room = n_rows * (CAPACITY + ROOM_LONGER)
     return Near(
-        np.empty((n_rows, CAPACITY), np.int32), np.empty((n_rows, CAPACITY), v.dtype), np.zeros(n_rows, np.int32),
-        np.zeros(n_rows, np.int32), np.zeros(n_rows, v.dtype), np.zeros(n_rows, v.dtype), np.zeros(n_rows, v.dtype),
-        np.zeros(n_rows, np.int8), np.array([width, step, largest, 0]).astype(v.dtype),
-        np.empty(STEP, bits), np.empty(ROOM * n_cols, v.dtype), np.empty(ROOM * n_cols, np.int32),
-        np.zeros(2, np.int64),
+        np.empty(room, np.int32), np.empty(room, v.dtype), np.arange(0, n_rows * CAPACITY, CAPACITY, dtype=np.int32),
+        np.zeros(n_rows, np.int32), np.zeros(n_rows, np.int32), np.zeros(n_rows, v.dtype), np.zeros(n_rows, v.dtype),
+        told, np.empty(n_cols + 1, v.dtype), np.array([width, step, largest, 0]).astype(v.dtype),
+        np.zeros(n_cols // LANES + 1, np.uint64), np.empty(n_cols + 2 * LANES, np.int32),
+        np.empty(ROOM * n_cols, v.dtype), np.empty(ROOM * n_cols, np.int32),
+        np.array([0, 0, 0, n_rows * CAPACITY]),
     )  # fmt: skip
-
-
-@inlined
-def as_bits(s: Whole, value: Any) -> Any:
-    """A number as it would stand in `reduced_bits`, which are left as they were."""
-    kept = s.reduced_bits[0]
-    s.reduced[0] = value
-    bits = s.reduced_bits[0]
-    s.reduced_bits[0] = kept
-    return bits ^ (s.flip if bits < 0 else s.reduced_bits.dtype.type(0))
-
-
-@inlined
-def order_steps(s: Whole, near: Near, i: int) -> Any:
-    """As `whole.order`, and fill `minima`."""
-    low, bits, minima = order(s, i), s.reduced_bits, near.minima
-    for k in range(STEP):
-        minima[k] = s.shut
-    for t in range(bits.size // STEP):
-        first = t * STEP
-        for k in range(STEP):
-            minima[k] = min(minima[k], bits[first + k])
-    for j in range(bits.size // STEP * STEP, bits.size):
-        minima[j % STEP] = min(minima[j % STEP], bits[j])
-    return low
 
 
 @inner
@@ -150,134 +159,168 @@ def least_entry(s: Whole, i: int) -> Any:
 
 
 @inner
-def entries_within(s: Whole, near: Near, i: int, bound: Any) -> int:
-    """Columns of row i up to `bound`, into `scanned`; where they are more than CAPACITY, so many and some more."""
-    n, found, one = s.v.size, 0, np.uint64(1)
+def entries_within(s: Whole, near: Near, i: int, bound: Any, most: int) -> int:
+    """Columns of row i up to `bound`, into `picked`; where they are more than `most`, so many and some more."""
+    s, near = borrowed(s), borrowed(near)
+    n, found = s.v.size, 0
     near.window[BOUND] = bound
     for first in range(0, n & -LANES, LANES):
-        hits = within(s.cost, s.v, near.window, i * n, first, BOUND)
-        for _ in range(2):  # written without a branch, which would be guessed wrong half of the time
-            s.scanned[found] = first + trailing_zeros(hits)
-            found += 1 if hits != 0 else 0
-            hits &= hits - one
-        while hits != 0:
-            s.scanned[found] = first + trailing_zeros(hits)
-            hits &= hits - one
-            found += 1
-        if found > CAPACITY:
+        found = pick(near.picked, within(s.cost, s.v, near.window, i * n, first, BOUND), first, found)
+        if found > most:
             return found
-    for j in range(n & -LANES, n):
+    return pick_rest(s, near, i, bound, found)
+
+
+@inlined
+def pick(picked: Indices32, hits: Any, first: int, found: int) -> int:
+    """The columns of `hits`, counted from `first`, into `picked`; how many there are then."""
+    one = np.uint64(1)
+    for _ in range(2):  # written without a branch, which would be guessed wrong half of the time
+        picked[found] = first + trailing_zeros(hits)
+        found += 1 if hits != 0 else 0
+        hits &= hits - one
+    while hits != 0:
+        picked[found] = first + trailing_zeros(hits)
+        hits &= hits - one
+        found += 1
+    return found
+
+
+@inner
+def pick_rest(s: Whole, near: Near, i: int, bound: Any, found: int) -> int:
+    """As `pick`, of the columns of row i that fill no vector."""
+    for j in range(s.v.size & -LANES, s.v.size):
         if s.v.dtype.type(s.cost[i, j] - s.v[j]) <= bound:
-            s.scanned[found] = j
+            near.picked[found] = j
             found += 1
     return found
 
 
 @inner
-def list_row(s: Whole, near: Near, i: int, least: Any) -> None:
-    """List row i, whose least entry is `least`, ties first; the window learns from it.
+def list_as_told(s: Whole, near: Near, i: int) -> Any:
+    """The least of row i, which is listed if that is where the old dual says; else its list is CROWDED."""
+    s, near = borrowed(s), borrowed(near)
+    n, least, found = s.v.size, s.inf, 0
+    whole, bound = n & -LANES, s.v.dtype.type(near.told[i] + near.window[0])
+    near.window[BOUND] = bound
+    if whole:
+        least = min(least, least_and_within(s.cost, s.v, near.window, near.marks, i * n, whole, BOUND))
+    for j in range(whole, n):
+        least = min(least, s.v.dtype.type(s.cost[i, j] - s.v[j]))
+    if least >= s.inf:
+        return least
+    if s.v.dtype.type(bound - least) >= s.v.dtype.type(near.window[0] - near.window[0] / 4):
+        for k in range(whole // LANES):
+            found = pick(near.picked, near.marks[k], k * LANES, found)
+            if found > CAPACITY:
+                break
+        if found <= CAPACITY:
+            found = pick_rest(s, near, i, bound, found)
+        if 0 < found <= CAPACITY:
+            learn(near.window, found)
+            keep_list(s, near, i, found, bound)
+            put_ties_first(s, near, i, least)
+            return least
+    near.seen[MISSES] += 1
+    return least
 
-    Overwrites `scanned`, whose turn comes later.
-    """
-    value, listed = s.v.dtype.type, s.scanned
+
+@inner
+def learn(window: Costs, found: int) -> None:
+    """The window widens where a row has few columns within it, and narrows where it has many."""
+    value = window.dtype.type
+    if found > MOST:
+        window[0] = value(window[0] - window[0] / 16)
+    elif found < FEWEST:
+        window[0] = min(window[2], value(window[0] + window[0] / 16 + window[1]))
+
+
+@inner
+def keep_list(s: Whole, near: Near, i: int, found: int, bound: Any) -> None:
+    """So many of `picked` become the list of row i, where its list begins."""
+    first = near.start[i]
+    for t in range(found):
+        j = near.picked[t]
+        near.cols[first + t], near.costs[first + t] = j, s.cost[i, j]
+    near.held[i], near.bound[i] = found, bound
+
+
+@inner
+def list_row(s: Whole, near: Near, i: int, least: Any) -> None:
+    """List row i, whose least entry is `least`, ties first; the window learns from it."""
+    s, near = borrowed(s), borrowed(near)
+    value = s.v.dtype.type
     window, found, bound = near.window[0], 0, least
     for narrower in (4, 256, 1):
         bound = value(least + window)
-        found = entries_within(s, near, i, bound)
+        found = entries_within(s, near, i, bound, CAPACITY)
         if found <= CAPACITY:
             break
         window = value(window / narrower)
     if window < near.window[0]:
         near.window[0] = value(near.window[0] - near.window[0] / 8)
-    elif found > MOST:
-        near.window[0] = value(near.window[0] - near.window[0] / 16)
-    elif found < FEWEST:
-        near.window[0] = min(near.window[2], value(near.window[0] + near.window[0] / 16 + near.window[1]))
-    near.held[i], near.bound[i], near.ties[i] = found, bound, 0
+    else:
+        learn(near.window, found)
     if found > CAPACITY:
         near.held[i], near.bound[i] = CROWDED, least
         return
-    for t in range(found):
-        near.cols[i, t], near.costs[i, t] = listed[t], s.cost[i, listed[t]]
+    keep_list(s, near, i, found, bound)
     put_ties_first(s, near, i, least)
 
 
 @inner
 def put_ties_first(s: Whole, near: Near, i: int, least: Any) -> None:
     """Ties are what lies at the least, up to half of what the certificate allows for rounding."""
-    cols, costs, ties = near.cols[i], near.costs[i], 0
-    for t in range(near.held[i]):
+    s, near = borrowed(s), borrowed(near)
+    cols, costs, first, ties = near.cols, near.costs, near.start[i], near.start[i]
+    for t in range(first, first + near.held[i]):
         over = s.v.dtype.type(s.v.dtype.type(costs[t] - s.v[cols[t]]) - least)
         if over <= 0 or (s.flip != 0 and over <= ROUNDING * (abs(least) + abs(costs[t]))):
             cols[t], cols[ties] = cols[ties], cols[t]
             costs[t], costs[ties] = costs[ties], costs[t]
             ties += 1
-    near.ties[i] = ties
+    near.ties[i] = ties - first
+
+
+def list_in_pieces(s: Whole, near: Near, expired: Callable[[], Termination | None]) -> Termination | None:
+    """Let all rows be listed, by threads; returns what `expired` said if that came before the end."""
+    n_rows, n_cols = s.cost.shape
+    rows = max(1, PIECE // n_cols)
+    pieces = [
+        near._replace(
+            window=near.window.copy(), marks=np.empty_like(near.marks), picked=np.empty_like(near.picked),
+            seen=np.zeros_like(near.seen),
+        )
+        for _ in range(0, n_rows, rows)
+    ]  # fmt: skip
+    ended: list[Termination] = []
+
+    def work(at: int) -> None:
+        if not ended and (word := expired()):
+            ended.append(word)
+        if not ended:
+            list_rows(s, pieces[at], at * rows, min(n_rows, at * rows + rows))
+
+    in_threads(work, range(len(pieces)), min(numba.get_num_threads(), max(1, s.cost.size // A_THREAD)))
+    for counted in (CROWDS, MISSES):
+        near.seen[counted] = sum(int(piece.seen[counted]) for piece in pieces)
+    near.window[0] = pieces[-1].window[0]
+    return ended[0] if ended else None
 
 
 @jit
-def seat_and_list(s: Whole, near: Near, first: int, last: int) -> None:
-    """List each row, and let it take its column if only one is least. After the last row the others take theirs."""
+def list_rows(s: Whole, near: Near, first: int, last: int) -> None:
+    """List rows first to last - 1. Those whose columns tie too much are CROWDED."""
     s, near = borrowed(s), borrowed(near)
     for i in range(first, last):
         near.held[i], near.bound[i], near.ties[i] = CROWDED, s.inf, 0
-        crowded = near.seen[CROWDS] > MOST_CROWDS and near.seen[CROWDS] * 2 > i
-        if not crowded:
-            least = least_entry(s, i)
-            if least >= s.inf:
-                continue
-            list_row(s, near, i, least)
-        if near.held[i] == CROWDED:
-            low = order(s, i)
-            if low == s.shut:
-                continue
+        if near.seen[CROWDS] > MOST_CROWDS and near.seen[CROWDS] * 2 > i - first:
             near.seen[CROWDS] += 1
-            take_free(s, i, low)
-        elif near.ties[i] == 1 and s.row_of[near.cols[i, 0]] < 0:
-            s.col_of[i], s.row_of[near.cols[i, 0]] = near.cols[i, 0], i
-    if last == s.col_of.size:
-        for i in range(last):
-            for t in range(near.ties[i]):
-                if s.col_of[i] < 0 and s.row_of[near.cols[i, t]] < 0:
-                    s.col_of[i], s.row_of[near.cols[i, t]] = near.cols[i, t], i
-        match_near(s, near)
-        for i in range(last):
-            if s.col_of[i] >= 0:
-                near.paid[i] = cost_of_pair(s, near, i)
-
-
-@inner
-def cost_of_pair(s: Whole, near: Near, i: int) -> Any:
-    """The cost of row i's pair, which nearly always is listed: the matrix itself is far away."""
-    for t in range(near.held[i]):
-        if near.cols[i, t] == s.col_of[i]:
-            return near.costs[i, t]
-    return s.cost[i, s.col_of[i]]
-
-
-@inner
-def match_near(s: Whole, near: Near) -> None:
-    """As `seats.match_ties`, over the lists."""
-    seen, dead, queue = np.zeros(s.v.size, np.int32), np.int32(1 << 30), np.empty(s.col_of.size, np.int32)
-    for source in range(s.col_of.size):
-        if s.col_of[source] >= 0:
             continue
-        queue[0], at, n_queued, end, stamp = source, 0, 1, -1, np.int32(source + 1)
-        while at < n_queued and end < 0:
-            i = queue[at]
-            at += 1
-            for t in range(near.ties[i]):
-                j = near.cols[i, t]
-                if seen[j] == stamp or seen[j] == dead:
-                    continue
-                seen[j], s.parent[j] = stamp, i
-                if s.row_of[j] < 0:
-                    end = j
-                    break
-                queue[n_queued] = s.row_of[j]
-                n_queued += 1
-        if end >= 0:
-            flip(s, end, source)
-        else:
-            for k in range(1, n_queued):
-                seen[s.col_of[queue[k]]] = dead
+        asked = near.told.size > 0 and not (near.seen[MISSES] > MOST_MISSES and near.seen[MISSES] * 2 > i - first)
+        least = list_as_told(s, near, i) if asked else least_entry(s, i)
+        if least >= s.inf:
+            continue
+        if near.held[i] == CROWDED:
+            list_row(s, near, i, least)
+        near.seen[CROWDS] += 1 if near.held[i] == CROWDED else 0

@@ -2,37 +2,54 @@
 
 from typing import Any
 
+import numpy as np
+
 from kernels.lap.cpu.borrowed import borrowed
-from kernels.lap.cpu.near import CAPACITY, CROWDED, GAVE_UP, STEP, Near, as_bits, order_steps
+from kernels.lap.cpu.near import (
+    CAPACITY,
+    CROWDED,
+    GAVE_UP,
+    LONGEST,
+    USED,
+    Near,
+    entries_within,
+    keep_list,
+    least_entry,
+)  # fmt: skip
 from kernels.lap.cpu.seats import flip
 from kernels.lap.cpu.shortlist import inner, jit
 from kernels.lap.cpu.whole import Whole, inlined
 from kernels.lap.cpu.whole_path import NO_PATH, PATHS, READ, TOO_WIDE
+from kernels.problems.arrays import Costs, Indices32
 
-WIDER = 8
-"""A row's first window is widened by this; after that it is read whole."""
+WIDER, TRIES = 8, 3
+"""A longer list reaches so many first windows further, and twice as far as before; less far where it holds too much."""
 PATIENCE, SHARE = 16, 4
 """A search gives up once it has read again PATIENCE rows, and one in SHARE of those that it reached."""
 GIVEN_UP = -2
+TIE = 2.0**-52
+"""What lies so little above the least of a row, in parts of what it was made of, lies there: the rest is rounding."""
+Search = tuple[Any, Any, int, int]
+"""The least label of a free column and that column, the heap's size, and how many columns are ready (`scanned`)."""
 
 
 @inner
 def least_now(s: Whole, near: Near, i: int) -> Any:
     """The least entry of row i minus its price; a row whose list does not say counts as not listed from then on."""
+    s, near = borrowed(s), borrowed(near)
     value, least = s.v.dtype.type, s.inf
-    for t in range(near.held[i]):
-        least = min(least, value(near.costs[i, t] - s.v[near.cols[i, t]]))
+    for t in range(near.start[i], near.start[i] + near.held[i]):
+        least = min(least, value(near.costs[t] - s.v[near.cols[t]]))
     if near.held[i] == CROWDED or least > near.bound[i]:
-        for j in range(s.v.size):
-            least = min(least, value(s.cost[i, j] - s.v[j]))
+        least = least_entry(s, i)
         near.held[i], near.bound[i] = CROWDED, least
     return least
 
 
 @inlined
-def push(near: Near, size: int, key: Any, item: int) -> int:
+def push(keys: Costs, items: Indices32, size: int, key: Any, item: int) -> int:
     """A label into the heap; the heap's new size. Labels that were lowered since stay in it."""
-    keys, items, at = near.heap_keys, near.heap_items, size
+    at = size
     while at > 0 and keys[(at - 1) >> 1] > key:
         keys[at], items[at] = keys[(at - 1) >> 1], items[(at - 1) >> 1]
         at = (at - 1) >> 1
@@ -41,9 +58,9 @@ def push(near: Near, size: int, key: Any, item: int) -> int:
 
 
 @inlined
-def drop_first(near: Near, size: int) -> int:
+def drop_first(keys: Costs, items: Indices32, size: int) -> int:
     """Take the least label out of the heap; the heap's new size."""
-    keys, items, at, below = near.heap_keys, near.heap_items, 0, 1
+    at, below = 0, 1
     size -= 1
     key, item = keys[size], items[size]
     while below < size:
@@ -57,103 +74,136 @@ def drop_first(near: Near, size: int) -> int:
     return size
 
 
-@inner
-def offer_near(s: Whole, near: Near, i: int, base: Any, own: Any, best: Any, size: int) -> tuple[Any, int]:
-    """Offer labels from the list of row i at distance `base`, whose pair is `own`.
+@inlined
+def offer(s: Whole, near: Near, i: int, j: int, cost: Any, at: tuple[Any, Any, Any], found: Search) -> Search:
+    """Offer column j a label from row i; `at`: how far the search is, the row's distance, and what its pair is.
 
-    Returns the least label of a free column, and the heap's size.
+    A column no further than the search is ready at once, and never in the heap. Most are: old duals leave many ties.
     """
-    value, cols, costs = s.v.dtype.type, near.cols[i], near.costs[i]
-    for t in range(near.held[i]):
-        j = cols[t]
-        length = max(base, value(base + value(value(costs[t] - s.v[j]) - own)))
-        if length < s.keys[j] and length < best:
-            s.keys[j], s.parent[j] = length, i
-            size = push(near, size, length, j)
-            best = length if s.row_of[j] < 0 else best
-    near.again[i], near.limit[i] = 0, max(base, value(base + value(near.bound[i] - own)))
-    return best, size
+    value, (level, base, own), (best, end, size, n_ready) = s.v.dtype.type, at, found
+    over = value(value(cost - s.v[j]) - own)
+    if s.flip != 0 and over <= TIE * (abs(own) + abs(cost)):
+        over = value(0)
+    length = value(max(level, value(base + over)))
+    if length < s.keys[j] and length < best:
+        s.keys[j], s.parent[j] = length, i
+        if s.row_of[j] < 0:
+            return length, np.int64(j), size, n_ready
+        if length == level:
+            s.scanned[n_ready] = j
+            near.limit[n_ready + 1] = s.inf
+            return best, end, size, n_ready + 1
+        size = push(near.heap_keys, near.heap_items, size, length, j)
+    return best, end, size, n_ready
 
 
 @inner
-def offer_wider(s: Whole, near: Near, i: int, base: Any, own: Any, best: Any, size: int) -> tuple[Any, int]:
-    """As `offer_near` from the row itself: over a window WIDER than the first, then over all of it."""
-    value, n = s.v.dtype.type, s.v.size
-    order_steps(s, near, i)
+def offer_near(s: Whole, near: Near, i: int, place: int, at: tuple[Any, Any, Any], found: Search) -> Search:
+    """Offer labels from the list of row i, which is at `place` of the search's rows."""
+    s, near = borrowed(s), borrowed(near)
+    value, (_, base, own) = s.v.dtype.type, at
+    for t in range(near.start[i], near.start[i] + near.held[i]):
+        found = offer(s, near, i, near.cols[t], near.costs[t], at, found)
+    near.limit[place] = max(base, value(base + value(near.bound[i] - own)))
+    return found
+
+
+@inner
+def offer_wider(s: Whole, near: Near, i: int, place: int, at: tuple[Any, Any, Any], found: Search) -> Search:
+    """As `offer_near` from the row itself, whose list becomes longer, and reaches at most as far as the search can.
+
+    Where no list could hold it, all of the row is offered.
+    """
+    s, near = borrowed(s), borrowed(near)
+    value, (_, base, own) = s.v.dtype.type, at
     s.counts[READ] += 1
-    near.again[i] += 1
-    span = value(max(near.window[0], near.window[1]))
-    whole = near.again[i] > 1 or span > value(near.window[2] / WIDER)
-    bound = value(near.bound[i] + value(span * WIDER)) if not whole else s.inf
-    limit = as_bits(s, bound)
-    near.limit[i] = s.inf if whole else max(base, value(base + value(bound - own)))
-    for k in range(min(STEP, n)):
-        if near.minima[k] <= limit:
-            for j in range(k, n, STEP):
-                if s.reduced_bits[j] <= limit:
-                    length = max(base, value(base + value(value(s.cost[i, j] - s.v[j]) - own)))
-                    if length < s.keys[j] and length < best:
-                        s.keys[j], s.parent[j] = length, i
-                        size = push(near, size, length, j)
-                        best = length if s.row_of[j] < 0 else best
-    return best, size
+    n_found, bound, before = LONGEST + 1, value(0), near.bound[i]
+    step = value(min(value(near.window[0] * WIDER + max(value(before - own), value(0))), near.window[2]))
+    if found[0] < s.inf:
+        most = value(own + value(found[0] - base))
+        if s.flip != 0:
+            most = value(most + 8 * TIE * (abs(own) + abs(found[0])))
+        step = min(step, value(most - before))
+    for _ in range(TRIES):
+        bound = value(before + step)
+        if max(base, value(base + value(bound - own))) <= near.limit[place]:
+            break
+        n_found = entries_within(s, near, i, bound, LONGEST)
+        if n_found <= LONGEST:
+            break
+        step = value(step / WIDER)
+    nothing = n_found <= near.held[i] and found[0] >= s.inf
+    if n_found > LONGEST or nothing or near.seen[USED] + n_found > near.cols.size:
+        for j in range(s.v.size):
+            if value(s.cost[i, j] - s.v[j]) < s.inf:
+                found = offer(s, near, i, j, s.cost[i, j], at, found)
+        near.limit[place] = s.inf
+        return found
+    if n_found > CAPACITY:
+        near.start[i] = near.seen[USED]
+        near.seen[USED] += n_found
+    keep_list(s, near, i, n_found, bound)
+    return offer_near(s, near, i, place, at, found)
 
 
 @inner
 def find_near(s: Whole, near: Near, source: int) -> tuple[int, int]:
     """As `whole_path.find_path`; GIVEN_UP where too many rows had to be read again."""
-    value, n = s.v.dtype.type, s.v.size
-    for j in range(n):
+    s, near = borrowed(s), borrowed(near)
+    value = s.v.dtype.type
+    for j in range(s.v.size):
         s.keys[j] = s.inf
     least = least_now(s, near, source)
     if least >= s.inf:
         return -1, 0
-    n_ready, again = 0, 0
-    best, size = offer_near(s, near, source, value(0), least, s.inf, 0)
-    limit = near.limit[source]
+    level, at, again = value(0), 0, 0
+    found = offer_near(s, near, source, 0, (level, level, least), (s.inf, np.int64(-1), 0, 0))
+    limit = near.limit[0]
     while True:
-        while size > 0 and near.heap_keys[0] > s.keys[near.heap_items[0]]:
-            size = drop_first(near, size)
-        label = near.heap_keys[0] if size > 0 else s.inf
-        if label <= limit:
-            if label == s.inf:
-                return -1, n_ready
-            j = near.heap_items[0]
-            if s.row_of[j] < 0:
-                return j, n_ready
-            size = drop_first(near, size)
-            s.scanned[n_ready] = j
-            n_ready += 1
-            i = s.row_of[j]
-            best, size = offer_near(s, near, i, label, value(near.paid[i] - s.v[j]), best, size)
-            limit = min(limit, near.limit[i])
-        else:
-            again += 1
-            if again > PATIENCE and again * SHARE > n_ready:
-                return GIVEN_UP, n_ready
-            best, size, limit = read_again(s, near, source, least, limit, n_ready, best, size)
-        if size > near.heap_keys.size - n:
-            return GIVEN_UP, n_ready
+        best, end, size, n_ready = found
+        if best <= level:
+            return end, n_ready
+        if at == n_ready:
+            while size > 0 and near.heap_keys[0] > s.keys[near.heap_items[0]]:
+                size = drop_first(near.heap_keys, near.heap_items, size)
+            label = min(best, near.heap_keys[0] if size > 0 else s.inf)
+            if label > limit:
+                found = best, end, size, n_ready
+                place = least_place(near.limit, n_ready)
+                i, base, own = source, value(0), least
+                if place > 0:
+                    j = s.scanned[place - 1]
+                    i, base = s.row_of[j], s.keys[j]
+                    own = value(near.paid[i] - s.v[j])
+                found = offer_wider(s, near, i, place, (level, base, own), found)
+                again += 1
+                if (again > PATIENCE and again * SHARE > n_ready) or found[2] > near.heap_keys.size - s.v.size:
+                    return GIVEN_UP, n_ready
+                limit = near.limit[least_place(near.limit, found[3])]
+                continue
+            if label == best:
+                return end, n_ready
+            level = label
+            s.scanned[n_ready] = near.heap_items[0]
+            near.limit[n_ready + 1] = s.inf
+            n_ready, size = n_ready + 1, drop_first(near.heap_keys, near.heap_items, size)
+        j = s.scanned[at]
+        at += 1
+        i = s.row_of[j]
+        here = level, level, value(near.paid[i] - s.v[j])
+        found = offer_near(s, near, i, at, here, (best, end, size, n_ready))
+        limit = min(limit, near.limit[at])
+        if found[2] > near.heap_keys.size - s.v.size:
+            return GIVEN_UP, found[3]
 
 
 @inner
-def read_again(
-    s: Whole, near: Near, source: int, least: Any, limit: Any, n_ready: int, best: Any, size: int
-) -> tuple[Any, int, Any]:
-    """Widen the first of the rows that were to be read again at `limit`: `best`, the heap's size, the next limit."""
-    value, wanted, base, own = s.v.dtype.type, source, s.v.dtype.type(0), least
-    if near.limit[source] > limit:
-        for t in range(n_ready):
-            j = s.scanned[t]
-            if near.limit[s.row_of[j]] <= limit:
-                wanted, base = s.row_of[j], s.keys[j]
-                own = value(near.paid[wanted] - s.v[j])
-                break
-    best, size = offer_wider(s, near, wanted, base, own, best, size)
-    limit = near.limit[source]
-    for t in range(n_ready):
-        limit = min(limit, near.limit[s.row_of[s.scanned[t]]])
-    return best, size, limit
+def least_place(limit: Costs, n_ready: int) -> int:
+    """Which of the search's rows is to be read again first."""
+    place = 0
+    for t in range(1, n_ready + 1):
+        place = t if limit[t] < limit[place] else place
+    return place
 
 
 @jit

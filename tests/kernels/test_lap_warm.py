@@ -1,0 +1,214 @@
+"""Warm starts on the CPU: whatever the old duals are, the answer is the optimum; and what the lists say is so."""
+
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from kernels import FORBIDDEN, SOLVERS, Array, Certificate, Deadline, Solution, Termination
+from kernels.lap.cpu import by_rows, near, whole
+from kernels.problems.arrays import untouched
+from tests.oracles.assignment import scipy_optimum
+
+LAP = SOLVERS["lap"]
+Rng = np.random.Generator
+TRIALS = 60
+
+
+def answer(cost: Array, maximize: bool, **duals: Any) -> tuple[Solution, Certificate]:
+    options = LAP.options(maximize=maximize)
+    problem = LAP.build({"cost": cost, **duals}, options)
+    solution = LAP.solve(problem, options, Deadline(), "cpu")
+    return solution, LAP.certify(problem, solution)
+
+
+def floats(rng: Rng, n: int, m: int) -> Array:
+    return rng.random((n, m)) * 10.0 ** rng.integers(-6, 7)
+
+
+def steep(rng: Rng, n: int, m: int) -> Array:
+    return np.asarray(np.exp(rng.normal(size=(n, m)) * 6))
+
+
+def plane(rng: Rng, n: int, m: int) -> Array:
+    x, y = rng.random((n, 1, 2)), rng.random((1, m, 2))
+    return np.asarray(np.hypot(*np.moveaxis(x - y, -1, 0)))
+
+
+def clusters(rng: Rng, n: int, m: int) -> Array:
+    centre = rng.random((4, 2)) * 1e3
+    x, y = (centre[rng.integers(0, 4, k)] + rng.normal(0, 5, (k, 2)) for k in (n, m))
+    return np.asarray(((x[:, None] - y) ** 2).sum(-1))
+
+
+def ties(rng: Rng, n: int, m: int) -> Array:
+    return rng.integers(0, 3, (n, m), dtype=np.int32)
+
+
+def crowded(rng: Rng, n: int, m: int) -> Array:
+    return rng.integers(0, max(4, n // 5), (n, m), dtype=np.int32)
+
+
+def tied_floats(rng: Rng, n: int, m: int) -> Array:
+    return np.asarray(rng.integers(-3, 4, (n, m)) * 0.1)
+
+
+def narrow(rng: Rng, n: int, m: int) -> Array:
+    return rng.integers(-10 * n, 10 * n, (n, m), dtype=np.int32)
+
+
+def edge(rng: Rng, n: int, m: int) -> Array:
+    return rng.choice(np.array([-whole.NARROW, whole.NARROW - 1, whole.NARROW], np.int32), (n, m))
+
+
+def wide(rng: Rng, n: int, m: int) -> Array:
+    return rng.integers(-(10**9), 10**9, (n, m))
+
+
+def barred_floats(rng: Rng, n: int, m: int) -> Array:
+    return np.where(rng.random((n, m)) < 0.4, np.inf, rng.random((n, m)))
+
+
+def barred_integers(rng: Rng, n: int, m: int) -> Array:
+    return np.where(rng.random((n, m)) < 0.4, FORBIDDEN, rng.integers(0, 500, (n, m)))
+
+
+FAMILIES = [floats, steep, plane, clusters, ties, tied_floats, narrow, edge, wide, barred_floats, barred_integers]
+
+
+def garbage(rng: Rng, given: dict[str, Array], cost: Array) -> dict[str, Array]:
+    """Duals that are none: other lines' duals, nothing, noise of the costs' size and far beyond it."""
+    known = np.abs(cost[np.isfinite(cost) & (cost != FORBIDDEN)].astype(float))
+    size = float(known.max(initial=1.0)) * float(rng.choice([1e-3, 1.0, 3.0, 1e3, 1e9]))
+    size = min(size, 2.0**60)
+    kind = rng.integers(0, 4)
+    made: dict[str, Array] = {}
+    for name, array in given.items():
+        noise = rng.normal(size=array.size) * size
+        made[name] = [rng.permutation(array), np.zeros_like(array), noise, array + noise][kind].astype(array.dtype)
+    return made
+
+
+@pytest.mark.parametrize("pieces", ["at once", "lists", "lists of threads"])
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
+def test_whatever_the_duals_are_the_answer_is_the_optimum(family: Any, pieces: str) -> None:
+    """0 to 100% of the rows drawn anew; square and not; u, v or both; duals of the old problem, and garbage."""
+    rng = np.random.default_rng([21, FAMILIES.index(family)])
+    at_once = by_rows.AT_ONCE if pieces == "at once" else 0
+    piece, thread = (1 << 9, 1 << 9) if pieces == "lists of threads" else (near.PIECE, near.A_THREAD)
+    for trial in range(TRIALS):
+        n = int(rng.choice([1, 2, 3, 7, 20, 64, 65, 130]))
+        m = n if trial % 4 else max(1, n + int(rng.integers(-n // 2, n // 2 + 1)))
+        old, maximize = family(rng, n, m), trial % 3 == 2
+        if maximize and old.dtype.kind == "f":
+            old = -old  # so that -inf forbids
+        share = float(rng.choice([0.0, 0.01, 0.1, 0.5, 1.0]))
+        cost = old.copy()
+        changed = rng.permutation(n)[: round(share * n)]
+        fresh = family(rng, n, m)
+        cost[changed] = (-fresh if maximize and fresh.dtype.kind == "f" else fresh)[changed]
+        first = answer(old, maximize)[0].arrays
+        given = {"u0": first["u"], "v0": first["v"]} if "u" in first else {"u0": np.zeros(n), "v0": np.zeros(m)}
+        if trial % 5 == 1:
+            given.pop(("u0", "v0")[trial % 2])
+        if trial % 5 == 2:
+            given = garbage(rng, given, cost)
+        with (
+            patch.object(by_rows, "AT_ONCE", at_once),
+            patch.object(near, "PIECE", piece),
+            patch.object(near, "A_THREAD", thread),
+        ):
+            solution, certificate = answer(cost, maximize, **given)
+        seen = np.where(cost == FORBIDDEN, -np.inf if maximize else np.inf, cost) if cost.dtype == np.int64 else cost
+        expected = scipy_optimum(seen, maximize)
+        if expected is None:
+            assert solution.termination is Termination.INFEASIBLE
+            assert certificate.holds
+            continue
+        assert solution.termination is Termination.OPTIMAL
+        assert certificate.termination is None, certificate.proved
+        if cost.dtype.kind == "i":
+            assert certificate.objective == expected
+            assert certificate.gap_abs == 0
+        else:
+            assert certificate.objective == pytest.approx(expected, rel=1e-12, abs=1e-300)
+
+
+@pytest.mark.parametrize("n", [1030, 1100])
+@pytest.mark.parametrize("family", [floats, plane, narrow], ids=lambda family: family.__name__)
+def test_large_warm_problems_agree_with_a_cold_start(family: Any, n: int) -> None:
+    rng = np.random.default_rng(22)
+    cost = family(rng, n, n)
+    duals = answer(cost, False)[0].arrays
+    cost[rng.permutation(n)[: n // 100]] = family(rng, n, n)[: n // 100]
+    _, cold = answer(cost, False)
+    solution, certificate = answer(cost, False, u0=duals["u"], v0=duals["v"])
+    assert solution.facts["paths"] <= n // 50
+    assert certificate.termination is None
+    assert certificate.objective == pytest.approx(cold.objective, rel=1e-12)
+
+
+def listed(cost: Array, v: Array, told: Array, a_thread: int = near.A_THREAD) -> tuple[whole.Whole, near.Near]:
+    prepared = by_rows.prepared_costs(cost, False, False, True)
+    assert prepared is not None
+    v, told = v.astype(prepared.cost.dtype), told.astype(prepared.cost.dtype)
+    s = whole.new_whole(untouched(prepared.cost), prepared.limits, prepared.bits, v, np.empty(len(cost), np.int64))
+    lists = near.new_near(s.cost, s.v, told)
+    assert lists is not None
+    with patch.object(near, "PIECE", 1 << 13), patch.object(near, "A_THREAD", a_thread):
+        assert near.list_in_pieces(s, lists, Deadline().expired) is None
+    return s, lists
+
+
+@pytest.mark.parametrize("n", [63, 64, 130, 257])
+@pytest.mark.parametrize("told", ["nothing", "the truth", "too low", "too high", "garbage"])
+@pytest.mark.parametrize("family", [floats, plane, narrow, wide, crowded, barred_floats], ids=lambda f: f.__name__)
+def test_a_list_holds_all_columns_up_to_its_bound(family: Any, told: str, n: int) -> None:
+    """Whatever an old dual says: a list that lacks a column below its bound would make a wrong pair look cheapest."""
+    rng = np.random.default_rng([23, n])
+    cost = family(rng, n, n)
+    v = rng.integers(-3, 4, n) if cost.dtype.kind == "i" else rng.normal(size=n) * 0.1
+    reduced = cost - v
+    least, size = reduced.min(axis=1), np.ptp(reduced[np.isfinite(reduced)])
+    said = {
+        "nothing": least[:0],
+        "the truth": least,
+        "too low": least - size / 50,
+        "too high": least + size / 50,
+        "garbage": rng.permutation(least) + rng.normal(size=n) * size,
+    }[told]
+    s, lists = listed(cost, v, said)
+    for i in range(n):
+        if lists.held[i] == near.CROWDED:
+            continue
+        here = slice(lists.start[i], lists.start[i] + lists.held[i])
+        assert sorted(lists.cols[here]) == np.flatnonzero(s.cost[i] - s.v <= lists.bound[i]).tolist()
+        assert (lists.costs[here] == s.cost[i, lists.cols[here]]).all()
+        assert lists.bound[i] >= least[i]
+        assert lists.ties[i] >= 1
+    if told == "the truth" and family is not crowded:
+        assert lists.seen[near.MISSES] <= n // 4
+    if told == "nothing":
+        assert lists.seen[near.MISSES] == 0
+
+
+def test_threads_list_what_one_thread_lists() -> None:
+    rng = np.random.default_rng(24)
+    cost, v = rng.random((500, 500)), rng.normal(size=500) * 0.01
+    told = (cost - v).min(axis=1)
+    alone, many = (listed(cost, v, told, a_thread)[1] for a_thread in (1 << 30, 1 << 12))
+    for name in ("held", "bound", "ties", "window"):
+        assert (getattr(alone, name) == getattr(many, name)).all()
+    for i in range(500):
+        here = slice(alone.start[i], alone.start[i] + alone.held[i])
+        assert (alone.cols[here] == many.cols[here]).all()
+
+
+def test_rows_that_did_not_change_are_read_once() -> None:
+    rng = np.random.default_rng(25)
+    cost = rng.random((400, 400))
+    duals = answer(cost, False)[0].arrays
+    cost[:4] = rng.random((4, 400))
+    _, lists = listed(cost, duals["v"], duals["u"])
+    assert lists.seen[near.MISSES] <= 40

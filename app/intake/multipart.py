@@ -1,6 +1,7 @@
 """A multipart job: part `job` is JSON, every other part is a file that streams into the store."""
 
-from collections.abc import Callable, Iterable
+import functools
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from python_multipart.multipart import MultipartParser, MultipartState, parse_op
 
 from app.http.errors import Refusal
 from app.http.fetching import Holder
-from app.intake.body import Fetch, feed, portions
+from app.intake.body import Fetch, announced, feed, is_short, portions, read_short
 from app.intake.scratch import SCRATCH, before
 from workers.store.upload import Writer
 
@@ -32,7 +33,7 @@ class Part:
 
 
 class Reader:
-    """Cuts a multipart body into parts as it comes; `feed` and `finish` block, so call them in a thread.
+    """Cuts a multipart body into parts as it comes; of a long one `feed` blocks, so call it in a thread.
 
     Args:
         boundary: the boundary parameter of the content type.
@@ -110,7 +111,7 @@ class Reader:
         self._value.clear()
 
     def _open(self) -> None:
-        _, options = parse_options_header(self._headers.get("content-disposition", ""))
+        options = _options(self._headers.get("content-disposition", ""))
         name = options.get(b"name", b"").decode("utf-8", "replace")
         if not name or len(name) > 64:
             raise Refusal(400, 'A part has no name; expected Content-Disposition: form-data; name="...".')
@@ -130,6 +131,12 @@ class Reader:
         self._ended = True
 
 
+@functools.lru_cache(256)
+def _options(header: str) -> Mapping[bytes, bytes]:
+    """The parameters of a header. Callers name the same parts again and again."""
+    return parse_options_header(header)[1]
+
+
 async def read_multipart(
     request: Request,
     limit: int,
@@ -138,13 +145,15 @@ async def read_multipart(
     opened: Callable[[Reader], None],
 ) -> dict[str, Part]:
     """Read the whole body; `opened` is told of the reader first, so that its sinks can be closed whatever happens."""
-    _, options = parse_options_header(request.headers.get("content-type", ""))
-    boundary = options.get(b"boundary")
+    boundary = parse_options_header(request.headers.get("content-type", ""))[1].get(b"boundary")
     if not boundary:
         raise Refusal(400, "multipart/form-data without a boundary parameter.")
     if len(boundary) > LONGEST_BOUNDARY:
         raise Refusal(400, f"The boundary of the multipart body is longer than {LONGEST_BOUNDARY} characters.")
     reader = Reader(boundary, open_sink)
     opened(reader)
-    await feed(portions(request, limit, held.take), reader.feed, Fetch(request, reader, held))
+    if is_short(request) and announced(request) <= limit:
+        await read_short(request, lambda piece: reader.feed([piece]), held.take)
+    else:
+        await feed(portions(request, limit, held.take), reader.feed, Fetch(request, reader, held))
     return reader.finish()

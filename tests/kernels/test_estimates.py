@@ -309,9 +309,14 @@ def test_a_worker_is_told_the_spread_of_costs() -> None:
 @pytest.mark.parametrize("form", ["costs", "points", "a stack of points"])
 def test_one_look_works_the_spread_out_once(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
     """However many devices and questions there are about the problem."""
-    module, looks = sys.modules["kernels.uot.estimate"], []
-    sampled = module._sampled_spread
-    monkeypatch.setattr(module, "_sampled_spread", lambda problem: looks.append(problem) or sampled(problem))
+    module: Any = sys.modules["kernels.uot.estimate"]
+    looks, sampled = list[Any](), module._sampled_spread
+
+    def counted(problem: Any) -> Any:
+        looks.append(problem)
+        return sampled(problem)
+
+    monkeypatch.setattr(module, "_sampled_spread", counted)
     card, points = SOLVERS["uot"], np.random.default_rng(0).random((60, 2))
     given: dict[str, Any] = {"cost": np.random.default_rng(0).random((60, 60))}
     if form != "costs":

@@ -5,7 +5,6 @@ No header is trusted for a size: an announced length over the limit is refused a
 
 import asyncio
 import contextlib
-import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -28,8 +27,6 @@ IN_PLACE_BYTES = 1 << 16
 """Text of at most so many bytes is parsed where it is: in less time than another process takes to answer."""
 SHORT_BYTES = MOST_AWAITED_BYTES + IN_PLACE_BYTES
 """Of a multipart body that stays in memory: arrays that can travel in the record of their job, and what is around."""
-AT_ONCE_S = 1e-3
-"""A thread takes the rest of a short body of which one piece kept the event loop for longer."""
 
 
 class Text:
@@ -151,27 +148,16 @@ async def portions(request: Request, limit: int, take: Callable[[int], object]) 
 async def read_short(request: Request, write: Callable[[bytes], object], take: Callable[[int], object]) -> None:
     """Give `write` a body that is announced as a short one, as it comes; the server takes no more than was announced.
 
-    It is written where the event loop is, in less time than a thread takes to begin. What is made to take long, as a
-    boundary of one letter that comes ten thousand times does, is left to a thread.
-
     Raises what these raise, and Refusal.
     """
-    more, slow = True, False
+    more = True
     while more:
         message = await request.receive()
         if message["type"] == "http.disconnect":
             raise Refusal(400, GONE)
-        whole = message.get("body", b"")
-        if whole:
-            take(len(whole))
-        for start in range(0, len(whole), IN_PLACE_BYTES):
-            piece = whole[start : start + IN_PLACE_BYTES]
-            if slow:
-                await run_in_threadpool(write, piece)
-            else:
-                begun = time.perf_counter()
-                write(piece)
-                slow = time.perf_counter() - begun > AT_ONCE_S
+        if piece := message.get("body"):
+            take(len(piece))
+            write(piece)
         more = message.get("more_body", False)
 
 

@@ -6,8 +6,6 @@ import json
 import shutil
 import subprocess
 import sys
-import threading
-import time
 import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -21,7 +19,8 @@ from starlette.responses import Response, StreamingResponse
 
 from app.answers.packed import Slices
 from app.http.errors import Refusal
-from app.intake.body import AT_ONCE_S, IN_PLACE_BYTES, SHORT_BYTES, read_short
+from app.intake.body import SHORT_BYTES, read_short
+from app.intake.multipart import MAX_PARTS, Reader, plain_parts
 from app.intake.room import FRESH_BYTES, Room
 from tests.app.conftest import Service
 from tests.app.test_bad_input import FILES, check, npy, npz
@@ -181,20 +180,63 @@ class Request:
         return self._messages.pop(0)
 
 
-def test_a_short_body_is_taken_in_the_loop_and_a_slow_one_in_a_thread() -> None:
-    came: list[tuple[bytes, bool]] = []
-    counted: list[int] = []
+class Kept:
+    """A sink."""
 
-    def write(piece: bytes) -> None:
-        came.append((piece, threading.current_thread() is threading.main_thread()))
-        if piece[:1] == b"s":
-            time.sleep(2 * AT_ONCE_S)
+    def __init__(self) -> None:
+        self.data = b""
 
-    request: Any = Request(b"a", b"s" * (IN_PLACE_BYTES + 1), b"b")
-    asyncio.run(read_short(request, write, counted.append))
-    assert b"".join(piece for piece, _ in came) == b"a" + b"s" * (IN_PLACE_BYTES + 1) + b"b"
-    assert [here for _, here in came] == [True, True, False, False]
-    assert counted == [1, IN_PLACE_BYTES + 1, 1]
+    def write(self, data: bytes | memoryview) -> None:
+        self.data += data
+
+
+def parsed(whole: bytes) -> list[Any] | None:
+    """What a reader makes of a body with the boundary "mark"; None where it refuses."""
+    reader = Reader(b"mark", lambda name: Kept())
+    try:
+        reader.feed([whole])
+        return [(part.name, part.filename, part.content_type, part.sink.data) for part in reader.finish().values()]
+    except Refusal:
+        return None
+
+
+DISPOSITION = b'Content-Disposition: form-data; name="%b"'
+PIECES = [
+    *[DISPOSITION % name for name in (b"x", b"y", b"", b'x"; filename="c.npy')],
+    *[b"\r\n", b"\r\n\r\n", b"--mark", b"\r\n--mark", b"--mark--", b"\r\n--mark--\r\n", b"--", b" ", b"\r", b"\n"],
+    *[b"Content-Type: Application/Octet-Stream; a=b", b"data", b"\0\xff", b"a:b", b": ", b"q" * 600],
+]
+
+
+def test_parts_that_are_cut_are_those_of_the_parser() -> None:
+    """Of bodies made of what bodies are made of, in any order: each is cut as the parser does it, or left to it."""
+    rng, usual, cut = np.random.default_rng(1), 0, 0
+    for _ in range(20_000):
+        made = b""
+        for name in (b"x", b"y", b"job")[: rng.integers(1, 4)]:
+            made += b"--mark\r\n" + DISPOSITION % name + b"\r\n\r\ndata of " + name + b"\r\n"
+        made += b"--mark--\r\n"
+        for _ in range(rng.integers(0, 4)):
+            at, end = sorted(rng.integers(0, len(made) + 1, 2).tolist())
+            end = at if rng.random() < 0.7 else min(end, at + 9)
+            made = made[:at] + PIECES[rng.integers(len(PIECES))] + made[end:]
+        found = plain_parts(made, b"mark")
+        cut += found is not None
+        if found is not None:
+            shown = [(head.name, head.filename, head.content_type, bytes(data)) for head, data in found]
+            assert shown == parsed(made), made
+        elif made.count(b"--mark") == 2:
+            usual += parsed(made) is not None
+    assert cut > 5_000
+    assert usual < 1_000  # such bodies are seldom left to the parser
+
+
+def test_more_parts_than_there_may_be_are_left_to_the_parser() -> None:
+    one = b"--mark\r\n" + DISPOSITION + b"\r\n\r\n\r\n"
+    bodies = [
+        b"".join(one % str(k).encode() for k in range(count)) + b"--mark--" for count in (MAX_PARTS, MAX_PARTS + 1)
+    ]
+    assert [plain_parts(made, b"mark") is None for made in bodies] == [False, True]
 
 
 def test_a_client_that_goes_away_is_an_error() -> None:

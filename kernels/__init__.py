@@ -18,6 +18,7 @@ from kernels.demonstration import Demonstration, WrongAnswer
 from kernels.locked import ANSWERS, Locked
 from kernels.on_device import disagreement
 from kernels.outline import stand_in
+from kernels.pace import pace as pace_here
 from kernels.pages import FOUND, advise
 from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Csr, Inputs, InvalidProblem
 from kernels.problems.arrays import Bytes, Floats, Indices, Integers
@@ -79,6 +80,7 @@ __all__ = [
     "glance",
     "keep_cubins",
     "note",
+    "pace_here",
     "recheck",
     "seen_of",
     "solve_and_prove",

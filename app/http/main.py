@@ -24,6 +24,7 @@ from app.intake.room import Room
 from app.intake.settling import Settling
 from app.intake.visit import Desk
 from app.web import routes as workbench
+from kernels import pace_here
 from workers.jobs.entry import Entry
 from workers.jobs.notes import Notes
 from workers.jobs.queue import Jobs
@@ -83,6 +84,7 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     traces.prepare()
+    pace_here()  # some 10 ms of measuring, and numpy.random: the first request would wait for both
     app.state.waiting.start()
     prepared = asyncio.create_task(app.state.desk.clerks.prepare())
     async with app.state.agents.running() if app.state.agents else nullcontext():

@@ -19,11 +19,14 @@ from starlette.requests import ClientDisconnect
 from app.http.errors import Refusal
 from app.http.fetching import SCOPE, Holder, Into, Line
 from workers.store.disk import room
+from workers.store.inline import MOST_AWAITED_BYTES
 
 SLICE = 1 << 20
 GONE = "The client went away before its body had come."
 IN_PLACE_BYTES = 1 << 16
 """Text of at most so many bytes is parsed where it is: in less time than another process takes to answer."""
+SHORT_BYTES = MOST_AWAITED_BYTES + IN_PLACE_BYTES
+"""Of a multipart body that stays in memory: arrays that can travel in the record of their job, and what is around."""
 
 
 class Text:
@@ -93,6 +96,11 @@ def announced(request: Request) -> int:
     return int(told) if told.isdigit() and told.isascii() else 0
 
 
+def is_short(request: Request) -> bool:
+    """Whether the body says that it is short enough to stay in memory."""
+    return 0 < announced(request) <= SHORT_BYTES
+
+
 def require_length(request: Request) -> None:
     """Raise 411 when nothing says that a body follows."""
     if "content-length" not in request.headers and "transfer-encoding" not in request.headers:
@@ -137,8 +145,11 @@ async def portions(request: Request, limit: int, take: Callable[[int], object]) 
         yield held
 
 
-async def _read_short(request: Request, text: Text, take: Callable[[int], object]) -> None:
-    """A body that is announced as a short one, as it comes. The server takes no more of it than was announced."""
+async def read_short(request: Request, write: Callable[[bytes], object], take: Callable[[int], object]) -> None:
+    """Give `write` a body that is announced as a short one, as it comes; the server takes no more than was announced.
+
+    Raises what these raise, and Refusal.
+    """
     more = True
     while more:
         message = await request.receive()
@@ -146,7 +157,7 @@ async def _read_short(request: Request, text: Text, take: Callable[[int], object
             raise Refusal(400, GONE)
         if piece := message.get("body"):
             take(len(piece))
-            text.write(piece)
+            write(piece)
         more = message.get("more_body", False)
 
 
@@ -205,7 +216,7 @@ async def read_json(request: Request, text: Text, take: Callable[[int], object])
     announced = request.headers.get("content-length", "")
     short = announced.isdigit() and int(announced) <= min(IN_PLACE_BYTES, text.limit)
     if short:
-        await _read_short(request, text, take)
+        await read_short(request, text.write, take)
         return
     async for piece in slices(request, text.limit, take):
         if text.fits(piece):

@@ -289,10 +289,11 @@ class _Hand:
             raise InvalidProblem(field, f"refers to the part {name!r:.80}; {there}")
         self._unused.discard(name)
         form = replace(form, filename=part.filename or "", content_type=part.content_type)
-        path = part.sink.look()
+        if part.sink.short is None:
+            part.sink.look()
         reading = None if self._outlines else in_place(self._visit, self._card, part.sink, form, field)
         if reading is None:
-            reading = await self._read(path, form, field, at_hand=True)
+            reading = await self._read(part.sink.path, form, field, at_hand=True)
             if (sight := part.sink.sight) is not None:
                 sight.tell(reading.value)
         keep = partial(self._keeper.keep, part, reading)

@@ -10,8 +10,8 @@ from starlette.concurrency import run_in_threadpool
 
 from app.intake.built import Built
 from workers.jobs.job import Expired, InputRef, Job, OverQuota, QuotaFull, Submission, UnknownJob
+from workers.store.disk import SPARE_BYTES
 from workers.store.inline import MOST_AWAITED_BYTES, MOST_BYTES, carried, size_of
-from workers.store.store import SPARE_BYTES
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,11 @@ from workers.store.upload import Writer
 
 
 def in_place(visit: Visit, card: Solver, sink: Writer, form: Form, field: str) -> Reading | None:
-    """What lies in memory as it came, where the build need not look at every entry; else None."""
+    """What lies in memory as it came, where it is short or the build need not look at every entry; else None."""
     reading = read_in_place(sink, form, visit.desk.store.limits)
-    return None if reading is None or card.reads(field.removeprefix("inputs."), reading.value) else reading
+    if reading is None or sink.short is not None:
+        return reading
+    return None if card.reads(field.removeprefix("inputs."), reading.value) else reading
 
 
 async def read_upload(visit: Visit, path: Path, form: Form, field: str, at_hand: bool = False) -> Reading:

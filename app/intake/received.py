@@ -1,4 +1,5 @@
-"""First station: the body has come, whole. JSON is in memory, file parts are on disk until the request ends."""
+"""First station: the body has come, whole. JSON and short file parts are in memory, others on disk until the request
+ends."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -9,7 +10,7 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
 from app.http.errors import Invalid, Refusal, fault
-from app.intake.body import Text, announced, content_type, read_json
+from app.intake.body import Text, announced, content_type, is_short, read_json
 from app.intake.multipart import Part, Reader, read_multipart
 from app.intake.visit import Desk, Visit
 from workers.store.upload import UNKNOWN, WORTH_A_SLAB, Expected, Writer
@@ -70,9 +71,9 @@ async def receive(request: Request, owner: str, waits: bool = False) -> AsyncIte
 
 async def _read_parts(request: Request, visit: Visit, readers: list[Reader], waits: bool) -> dict[str, Part]:
     desk, most = visit.desk, visit.desk.max_json_bytes
-    size = Expected(announced(request)) if waits else UNKNOWN
-    short = 0 < announced(request) <= WORTH_A_SLAB
-    sums = not short and await desk.compared()
+    told = announced(request)
+    size = Expected(held=told) if is_short(request) else Expected(told) if waits else UNKNOWN
+    sums = not 0 < told <= WORTH_A_SLAB and await desk.compared()
     return await read_multipart(
         request,
         desk.settings.max_upload_bytes,

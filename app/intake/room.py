@@ -11,12 +11,11 @@ from threading import Lock
 from typing import Self
 
 from app.http.errors import Refusal
-from workers.store import store
+from workers.store import disk
 
 RETRY = {"Retry-After": "5"}
-SMALL_BYTES = 1 << 16
-"""They stay in memory: for these the disk need not be looked at anew each time."""
-FRESH_S = 0.1
+FRESH_S, FRESH_BYTES = 0.1, 1 << 20
+"""A look at the disk is good for so long, and for so many bytes that are taken after it."""
 
 
 class Room:
@@ -32,7 +31,7 @@ class Room:
         self._folder, self._most, self._each = folder, most, each
         self._taken: Counter[str] = Counter()
         self._total = 0
-        self._looked, self._free = -FRESH_S, 0
+        self._looked, self._free, self._since = -FRESH_S, 0, 0
         self._lock = Lock()
 
     def held(self, owner: str) -> "Held":
@@ -55,11 +54,12 @@ class Room:
             StoreFull: the disk nearly is.
         """
         now = time.monotonic()
-        if count > SMALL_BYTES or now - self._looked > FRESH_S:
-            self._looked, self._free = now, shutil.disk_usage(self._folder).free
-        if count > SMALL_BYTES or self._free - count < store.SPARE_BYTES:
-            store.require_space(self._folder, count)
+        if self._since + count > FRESH_BYTES or now - self._looked > FRESH_S:
+            self._looked, self._free, self._since = now, shutil.disk_usage(self._folder).free, 0
+        if self._free - self._since - count < disk.SPARE_BYTES:
+            disk.require_space(self._folder, count)
         with self._lock:
+            self._since += count
             if self._taken[owner] + count > self._each:
                 detail = (
                     f"Your requests on the way hold {self._taken[owner]} bytes; at most {self._each} are taken at once."

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.ma  # NumPy would load it where it is first asked for, as `np.unique` does: in somebody's request
 import numpy.typing as npt
 
 from kernels.problems.seen import seen_of

@@ -1,5 +1,6 @@
 """What a transport problem will need. Constants are fitted by benchmarks/estimates.py."""
 
+import functools
 import math
 import sys
 from collections import Counter
@@ -105,7 +106,7 @@ def _of_marginals(problem: MarginalTransport, options: "TransportOptions", devic
 def _of_several(problem: SeveralTransports, options: "TransportOptions", device: Device) -> Estimate:
     """From one problem of each shape."""
     shapes = Counter(part.shape for part in problem.parts)
-    samples = {part.shape: part for part in problem.parts}
+    samples = {part.shape: part for part in reversed(problem.parts)}
     each = [(count, _of_one(samples[shape], options, device)) for shape, count in shapes.items()]
     answers = sum(8 * m * n * count for (m, n), count in shapes.items()) if options.output == "plan" else 0
     given = sum(_given(part) for part in problem.parts)
@@ -266,6 +267,7 @@ def _sample(array: Reals) -> Reals:
     return np.asarray(matrix[np.ix_(*(_spaced(size) for size in matrix.shape))], np.float64)
 
 
+@functools.lru_cache(256)
 def _spaced(size: int) -> Integers:
     return np.linspace(0, size - 1, min(size, SIDE)).astype(np.int64)
 
@@ -277,7 +279,7 @@ def spread_of(problem: UnbalancedTransport) -> float:
         found = _sampled_spread(problem)
         return found if found < math.inf else sys.float_info.max  # it goes with the job as JSON
 
-    return derived(look, sys.float_info.max)
+    return derived(look, sys.float_info.max, problem)
 
 
 def _sampled_spread(problem: UnbalancedTransport) -> float:

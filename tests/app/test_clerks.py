@@ -209,7 +209,7 @@ def test_room_is_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert refused.value.status == 503
     with room.held("ann") as ann:
         ann.take(60)
-        monkeypatch.setattr("workers.store.store.SPARE_BYTES", 1 << 60)
+        monkeypatch.setattr("workers.store.disk.SPARE_BYTES", 1 << 60)
         with pytest.raises(StoreFull):
             ann.take(0)
 

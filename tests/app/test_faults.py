@@ -24,7 +24,7 @@ from tests.workers.service import allowed, eventually
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect
 from workers.runtime.redis_server import EmbeddedRedis
-from workers.store import store as store_module
+from workers.store import disk as disk_module
 
 JOB = {"solver": "lap", "inputs": {"cost": np.arange(128.0 * 128).reshape(128, 128).tolist()}}
 
@@ -54,7 +54,7 @@ class Service:
 
 @pytest.fixture
 def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
-    monkeypatch.setattr(store_module, "SPARE_BYTES", 0)
+    monkeypatch.setattr(disk_module, "SPARE_BYTES", 0)
     redis = EmbeddedRedis(tmp_path)
     with small_disk(tmp_path / "store", "2m") as disk, redis as url:
         worker: dict[str, Any] = {"device": "cpu", "queue": "cpu", "state": "idle", "heartbeat": time.time() + 3600}

@@ -306,6 +306,36 @@ def test_a_worker_is_told_the_spread_of_costs() -> None:
     assert again == before != card.estimate(card.build({"cost": wide}, options), options, "cpu")
 
 
+@pytest.mark.parametrize("form", ["costs", "points", "a stack of points"])
+def test_one_look_works_the_spread_out_once(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    """However many devices and questions there are about the problem."""
+    module: Any = sys.modules["kernels.uot.estimate"]
+    looks, sampled = list[Any](), module._sampled_spread
+
+    def counted(problem: Any) -> Any:
+        looks.append(problem)
+        return sampled(problem)
+
+    monkeypatch.setattr(module, "_sampled_spread", counted)
+    card, points = SOLVERS["uot"], np.random.default_rng(0).random((60, 2))
+    given: dict[str, Any] = {"cost": np.random.default_rng(0).random((60, 60))}
+    if form != "costs":
+        given = {"x": points, "y": points[::-1]}
+    if form == "a stack of points":
+        given["sizes"] = np.full((3, 2), 20)
+    options = card.options(reg=0.1, reg_m="inf", output="potentials", certificate="none")
+    problem = card.build(given, options)
+    apart = [card.estimate(problem, options, device) for device in ("cpu", "gpu")]
+    looks.clear()
+    with deriving() as numbers:
+        together = [card.estimate(problem, options, device) for device in ("cpu", "gpu")]
+    assert len(looks) == len(numbers.found) == 1
+    with deriving(numbers.found) as again:
+        assert [card.estimate(problem, options, device) for device in ("cpu", "gpu")] == together
+    assert len(looks) == len(again.found) == 1
+    assert together == apart
+
+
 @pytest.mark.parametrize("found", [math.inf, math.nan])
 def test_a_spread_beyond_all_numbers_is_told_as_one(monkeypatch: pytest.MonkeyPatch, found: float) -> None:
     monkeypatch.setattr(sys.modules["kernels.uot.estimate"], "_sampled_spread", lambda problem: found)

@@ -186,7 +186,10 @@ def test_a_list_holds_all_columns_up_to_its_bound(family: Any, told: str, n: int
         assert sorted(lists.cols[here]) == np.flatnonzero(s.cost[i] - s.v <= lists.bound[i]).tolist()
         assert (lists.costs[here] == s.cost[i, lists.cols[here]]).all()
         assert lists.bound[i] >= least[i]
-        assert lists.ties[i] >= 1
+        ties, reduced_here = lists.ties[i], (s.cost[i] - s.v)[lists.cols[here]]
+        assert ties >= 1
+        assert (reduced_here[:ties] <= reduced_here.min() + 1e-12).all()
+        assert (reduced_here[ties:] > reduced_here.min()).all()
     if told == "the truth" and family is not crowded:
         assert lists.seen[near.MISSES] <= n // 4
     if told == "nothing":

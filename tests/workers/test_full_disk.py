@@ -13,7 +13,7 @@ from tests.disks import fill, small_disk
 from tests.workers.test_codec import npy
 from workers.jobs.job import StoreFull
 from workers.runtime.config import Settings
-from workers.store import store as store_module
+from workers.store import disk as disk_module
 from workers.store.store import Store, open_store
 
 MATRIX = np.arange(1024.0).reshape(32, 32)
@@ -22,7 +22,7 @@ LARGE = np.zeros((512, 512))
 
 @pytest.fixture
 def store(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    monkeypatch.setattr(store_module, "SPARE_BYTES", 0)
+    monkeypatch.setattr(disk_module, "SPARE_BYTES", 0)
     with small_disk(tmp_path / "small", "1m") as disk:
         yield open_store(dataclasses.replace(settings, store_url=f"file://{disk}/blobs"))
 
@@ -80,6 +80,6 @@ def test_the_probe_writes(store: Store) -> None:
 
 
 def test_a_disk_that_is_nearly_full_is_told_before_redis_suffers(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_module, "SPARE_BYTES", 64 << 20)
+    monkeypatch.setattr(disk_module, "SPARE_BYTES", 64 << 20)
     with pytest.raises(StoreFull, match="less than 64 MiB"):
         store.check()

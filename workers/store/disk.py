@@ -15,6 +15,15 @@ from typing import Any
 from workers.jobs.job import StoreFull
 from workers.store.arena import leased
 
+SPARE_BYTES = 64 << 20
+"""Uploads are refused while less than this is free on disk: Redis needs to append."""
+
+
+def require_space(folder: Path, count: int = 0) -> None:
+    """Raise StoreFull when writing `count` bytes would leave less than the reserve of that disk."""
+    if shutil.disk_usage(folder).free - count < SPARE_BYTES:
+        raise StoreFull(f"the store's disk is nearly full: less than {SPARE_BYTES >> 20} MiB are free")
+
 
 @contextlib.contextmanager
 def room() -> Iterator[None]:

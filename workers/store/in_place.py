@@ -1,6 +1,6 @@
 """An upload as an array in the memory that it came into: nothing is opened or mapped, and no page is looked for again.
 
-It is good for as long as the upload is open, and may not be written to.
+It may not be written to. A long one is good for as long as the upload is open.
 """
 
 import math
@@ -16,12 +16,14 @@ from workers.store.upload import Writer
 
 
 def read_in_place(sink: Writer, form: Form, limits: Limits) -> Reading | None:
-    """The one array that was seen as it came, and what was seen of it is noted for the checks of a problem.
+    """The one array of a short upload, or of one that was seen as it came: what was seen is noted for the checks of a
+    problem.
 
     None where it is not as it is usually written, or the form claims something: who reads it as any other finds out.
     """
-    sight, whole, said = sink.sight, sink.memory, (form.member, form.dtype, form.shape, form.scale)
-    if sight is None or whole is None or form.format not in (None, "npy") or any(one is not None for one in said):
+    sight, said = sink.sight, (form.member, form.dtype, form.shape, form.scale)
+    whole = sink.short if sight is None else sink.memory
+    if whole is None or form.format not in (None, "npy") or any(one is not None for one in said):
         return None
     try:
         kind, shape, offset, by_columns = npy_place(bytes(whole[:USUAL_NPY_HEADER]))
@@ -33,7 +35,8 @@ def read_in_place(sink: Writer, form: Form, limits: Limits) -> Reading | None:
     if count > limits.max_elements or offset + count * kind.itemsize != len(whole):
         return None
     found: Array = np.frombuffer(whole, kind, count, offset).reshape(shape)
-    sight.tell(found, offset)
+    if sight is not None:
+        sight.tell(found, offset)
     return Reading("npy", None, found)
 
 

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from workers.jobs.job import StoreFull
 from workers.jobs.quotas import Quota, too_much_kept
-from workers.store.disk import room
-from workers.store.store import SPARE_BYTES, Store
+from workers.store.disk import SPARE_BYTES, room
+from workers.store.store import Store
 
 PREFIX = ".ranges-"
 MOST_UPLOADS = 64

@@ -7,7 +7,6 @@ answer and no time that one is given depends on what others have.
 """
 
 import contextlib
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -18,18 +17,18 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from kernels import Array, Csr
-from workers.jobs.job import InputRef, StoreFull, UnknownBlob
+from workers.jobs.job import InputRef, UnknownBlob
 from workers.jobs.quotas import Quota, too_much_kept
 from workers.jobs.records import Records
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect, guarded
 from workers.runtime.kept import nothing
-from workers.store import layouts
+from workers.store import disk, layouts
 from workers.store.arena import is_slab, leased
 from workers.store.bucket import Bucket
 from workers.store.codec import AS_FOUND, Form, InvalidUpload, Limits, Reading, read, several, sparse, write_npy
 from workers.store.digests import TREE
-from workers.store.disk import room
+from workers.store.disk import require_space, room
 from workers.store.folder import Folder, hexadecimal, is_name, name_of
 from workers.store.former import former_form
 from workers.store.inline import unpack
@@ -41,18 +40,10 @@ from workers.store.swift import read_swift
 from workers.store.upload import UNKNOWN, BlobInfo, Expected, Writer
 
 BRIEF_BYTES = 1 << 20
-SPARE_BYTES = 64 << 20
-"""Uploads are refused while less than this is free on disk: Redis needs to append."""
 SWEEP_BATCH = 200
 LEFT_S = 60.0
 """Who lays bytes settles them at once: what lies for longer was left behind."""
 BRIEF_S = 600.0  # from the writing of a job's arrays until the job holds them
-
-
-def require_space(folder: Path, count: int = 0) -> None:
-    """Raise StoreFull when writing `count` bytes would leave less than the reserve of that disk."""
-    if shutil.disk_usage(folder).free - count < SPARE_BYTES:
-        raise StoreFull(f"the store's disk is nearly full: less than {SPARE_BYTES >> 20} MiB are free")
 
 
 class Store:
@@ -72,8 +63,9 @@ class Store:
 
     def writer(self, scheme: str = TREE, sums: bool = False, size: Expected = UNKNOWN) -> Writer:
         """Begin an upload; for the arguments see `Writer`. Raises StoreFull when the disk nearly is."""
-        require_space(self.folder.temporary)
-        size = replace(size, arena=self._arena)
+        if not size.held:
+            require_space(self.folder.temporary)
+            size = replace(size, arena=self._arena)
         return Writer(self, self.limits.max_bytes, self.folder.temporary, scheme, sums, True, size)
 
     def write(self, chunks: Iterable[bytes]) -> Writer:
@@ -135,7 +127,7 @@ class Store:
 
     def _keep(self, sizes: Mapping[str, int], owner: str, seconds: float, meanwhile: Any = nothing) -> None:
         quota, until = Quota() if self.quota_of is None else self.quota_of(owner), self._redis.now() + seconds
-        share = quota.share_of(self.folder.free, SPARE_BYTES)
+        share = quota.share_of(self.folder.free, disk.SPARE_BYTES)
         if over := self._records.keep(sizes, owner, until, quota.bytes, *share, meanwhile):
             raise too_much_kept(over, quota)
 

@@ -1,8 +1,5 @@
 """One upload on its way into the store: to disk as it comes, hashed beside, read once, then kept as its owner's."""
 
-import contextlib
-import os
-import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +16,7 @@ from workers.store.layouts import NPY_START, npy_size
 from workers.store.reference import frozen
 from workers.store.sight import Sight, Watch
 from workers.store.slab import Slab
+from workers.store.spool import Spool
 
 
 class Keeper(Protocol):
@@ -62,11 +60,13 @@ class Expected:
         most: at most so many; 0 where nobody knows.
         exact: exactly as many as that, of an array that stays as it is until they are flushed. Else the header of an
             .npy file tells.
+        held: so many bytes stay in memory until somebody wants a file with them. Somebody has counted them.
     """
 
     most: int = 0
     exact: bool = False
     arena: Arena | None = None
+    held: int = 0
 
     def take(self, start: bytes, least: int, most: int) -> Slab | None:
         """A slab for an upload that starts so, of more than `least` bytes and not more than `most`."""
@@ -113,7 +113,7 @@ class Writer:
     ) -> None:
         self._keeper = keeper
         self._max_bytes = max_bytes
-        self._folder, self._file, self._descriptor, self._closed = folder, Path(), -1, False
+        self._spool, self._closed = Spool(folder, size.held), False
         self._hash = Hashed(scheme)
         self._alone, self._sums, self._look = scheme != TREE, sums, look
         self._blocks: Blocks | None = None
@@ -122,13 +122,6 @@ class Writer:
         self.size, self._looked = 0, -1
         self._named: tuple[int, str] = -1, ""
 
-    def _opened(self) -> int:
-        """The file that takes what memory does not, made when it is first needed. Raises OSError."""
-        if self._descriptor < 0:
-            self._descriptor, path = tempfile.mkstemp(dir=self._folder)
-            self._file = Path(path)
-        return self._descriptor
-
     @property
     def path(self) -> Path:
         """Where the bytes are, once they are flushed."""
@@ -136,8 +129,8 @@ class Writer:
             return self._slab.path
         if not self._closed:
             with room():
-                self._opened()
-        return self._file
+                self._spool.descriptor()
+        return self._spool.path
 
     @property
     def digest(self) -> str:
@@ -165,6 +158,11 @@ class Writer:
     def memory(self) -> memoryview | None:
         """All that came, to be read until this is closed; None where it lies in a file, or `look` was not called."""
         return self._slab.view.toreadonly() if self._slab is not None and self.is_looked else None
+
+    @property
+    def short(self) -> memoryview | None:
+        """All that came, where it is in memory because it is short. It is asked for once nothing comes any more."""
+        return self._spool.memory if self._blocks is None else None
 
     @property
     def sight(self) -> Sight | None:
@@ -224,11 +222,11 @@ class Writer:
     def _blocks_of(self, first: Hashed | None, start: bytes, again: Callable[[], bytes]) -> Blocks:
         watch = Watch.of(start, self._sums) if self._look else None
         lasts = self._expected.exact
-        return Blocks(self._opened, first, watch, again, early=self._look, lasts=lasts, slab=self._slab)
+        return Blocks(self._spool.descriptor, first, watch, again, early=self._look, lasts=lasts, slab=self._slab)
 
     def _begin(self) -> Blocks:
         """More than a piece comes."""
-        start = os.pread(self._opened(), NPY_START, 0)
+        start = self._spool.start(NPY_START)
         self._slab = self._expected.take(start, self.size, self._max_bytes)
         return self._blocks_of(self._hash, start, self._start)
 
@@ -240,11 +238,10 @@ class Writer:
     def _write_here(self, view: memoryview) -> None:
         self._hash.write(view)
         self.size += len(view)
-        while view:
-            view = view[os.write(self._opened(), view) :]
+        self._spool.write(view)
 
     def _start(self) -> bytes:
-        return os.pread(self._opened(), PIECE, 0)
+        return self._spool.start(PIECE)
 
     def flush(self) -> Path:
         """Everything written so far is in `path`, and hashed. Raises StoreFull."""
@@ -312,11 +309,7 @@ class Writer:
                 self._blocks.close()
             if self._slab is not None:
                 self._slab.close()
-        if self._descriptor >= 0:
-            with contextlib.suppress(OSError):
-                os.close(self._descriptor)
-            self._descriptor = -1
-            self._file.unlink(missing_ok=True)
+        self._spool.close()
 
     def __enter__(self) -> "Writer":
         return self

@@ -125,6 +125,15 @@ def uot_points() -> Iterator[Run]:
         yield sets, {"metric": metric, "storage": "float32", "iterations": 5, "output": "potentials"}
 
 
+def uot_between() -> Iterator[Run]:
+    """Sizes that are cut by the forms of many others, which take a whole GPU of 132 multiprocessors."""
+    given = {"method": "auto", "iterations": 2, "output": "potentials", "storage": "float32", "reg": 0.1, "reg_m": 1.0}
+    for m, n in ((300, 451), (390, 777), (1013, 901), (2100, 1777)):
+        yield {"cost": rng.random((m, n), np.float32)}, given
+        yield {"x": points(m, 2), "y": points(n, 2)}, given
+        yield {"x": points(m, 7), "y": points(n, 7)}, given
+
+
 def uot_batch() -> Iterator[Run]:
     for n in (20, 100, 150):
         yield {"cost": np.stack([distances(n, n) for _ in range(3)])}, {"iterations": 16}
@@ -160,12 +169,15 @@ GROUPS: dict[str, Callable[[], Iterator[Run]]] = {
     "uot:log": lambda: uot("log", storage="float32"),
     "uot:map-uot": lambda: uot("map-uot", storage="float32"),
     "uot:points": uot_points,
+    "uot:between": uot_between,
     "uot:batch": uot_batch,
     "uot:sparse": uot_sparse,
     "qap:2opt": lambda: qap("2opt", starts=6, rounds=1),
     "qap:tabu": lambda: qap("tabu", starts=6, iterations=40),
     "qap:memetic": lambda: qap("memetic", starts=5, rounds=3),
 }
+WHOLE = {"uot:between"}
+"""On all multiprocessors."""
 DIRECT: dict[str, Callable[[], None]] = {
     "qap:multistart": sanitize_qap.multistart,
     "qap:population": sanitize_qap.population,
@@ -203,7 +215,8 @@ def certify(group: str, card: Solver, problem: Any, solution: Solution, begun: f
 def run(group: str) -> None:
     """Solve and certify what `group` yields."""
     cuda.attribute("MultiProcessorCount")
-    cuda._attributes(0)["MultiProcessorCount"] = UOT_BLOCKS if group.startswith("uot") else BLOCKS
+    if group not in WHOLE:
+        cuda._attributes(0)["MultiProcessorCount"] = UOT_BLOCKS if group.startswith("uot") else BLOCKS
     if group in DIRECT:
         DIRECT[group]()
         return

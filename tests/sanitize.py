@@ -126,7 +126,7 @@ def uot_points() -> Iterator[Run]:
 
 
 def uot_between() -> Iterator[Run]:
-    """Sizes that are cut by the forms of many others, which take a whole GPU of 132 multiprocessors."""
+    """Sizes that are cut by the forms of many others, for as many clusters as a whole GPU holds."""
     given = {"method": "auto", "iterations": 2, "output": "potentials", "storage": "float32", "reg": 0.1, "reg_m": 1.0}
     for m, n in ((300, 451), (390, 777), (1013, 901), (2100, 1777)):
         yield {"cost": rng.random((m, n), np.float32)}, given
@@ -176,8 +176,8 @@ GROUPS: dict[str, Callable[[], Iterator[Run]]] = {
     "qap:tabu": lambda: qap("tabu", starts=6, iterations=40),
     "qap:memetic": lambda: qap("memetic", starts=5, rounds=3),
 }
-WHOLE = {"uot:between"}
-"""On all multiprocessors."""
+WIDE, MANY = {"uot:between"}, 7 * 16
+"""These on so many multiprocessors: seven clusters of the largest kind, which any such GPU holds at once."""
 DIRECT: dict[str, Callable[[], None]] = {
     "qap:multistart": sanitize_qap.multistart,
     "qap:population": sanitize_qap.population,
@@ -215,8 +215,8 @@ def certify(group: str, card: Solver, problem: Any, solution: Solution, begun: f
 def run(group: str) -> None:
     """Solve and certify what `group` yields."""
     cuda.attribute("MultiProcessorCount")
-    if group not in WHOLE:
-        cuda._attributes(0)["MultiProcessorCount"] = UOT_BLOCKS if group.startswith("uot") else BLOCKS
+    few = UOT_BLOCKS if group.startswith("uot") else BLOCKS
+    cuda._attributes(0)["MultiProcessorCount"] = MANY if group in WIDE else few
     if group in DIRECT:
         DIRECT[group]()
         return

@@ -3,6 +3,7 @@
 import socket
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any
@@ -161,3 +162,26 @@ def test_steps_run_while_nothing_comes(
     steps._steps[-1] = lambda: then_a_job(SimpleNamespace(name="one", warm_up=lambda device: run.append("one")))
     assert next(steps.lines(lines, theirs)) == b"a job\n"
     assert run == ["one"]
+
+
+@pytest.mark.parametrize(("busy_s", "expected"), [(0.0, 7), (60.0, 2)])
+def test_short_steps_share_a_pause(
+    line: tuple[socket.socket, socket.socket, IO[bytes]], monkeypatch: pytest.MonkeyPatch, busy_s: float, expected: int
+) -> None:
+    """Memory is found in many of them, and a job that comes meanwhile waits for one."""
+    ours, theirs, lines = line
+    run: list[int] = []
+    pauses: list[float] = []
+
+    def comes(channel: socket.socket, seconds: float) -> bool:
+        if seconds:
+            pauses.append(seconds)
+        return len(run) == 6
+
+    monkeypatch.setattr(beside, "BUSY_S", busy_s)
+    monkeypatch.setattr(beside, "_comes", comes)
+    steps = Beside([], "cpu", lambda broken: None, [partial(run.append, number) for number in range(9)])
+    ours.sendall(b"a job\n")
+    assert next(steps.lines(lines, theirs)) == b"a job\n"
+    assert run == list(range(6))
+    assert len(pauses) == expected

@@ -10,6 +10,7 @@ import importlib
 import logging
 import select
 import socket
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO
@@ -17,7 +18,9 @@ from typing import IO
 from kernels import Device, Solver
 
 QUIET_S = 0.2
-"""Without a job, before each step: other workers of this machine may be starting, and a client at its next job."""
+"""Without a job, before steps begin: other workers of this machine may be starting, and a client at its next job."""
+BUSY_S = 0.15
+"""Steps that take less go on one after the other for so long, each only while there is no job."""
 log = logging.getLogger("workers.runtime.child")
 
 
@@ -61,8 +64,11 @@ class Beside:
     def lines(self, lines: IO[bytes], channel: socket.socket) -> Iterator[bytes]:
         """What is read from `lines`, which belong to `channel` and come one at a time, each after its answer."""
         while True:
-            while self._steps and not select.select([channel], [], [], QUIET_S)[0]:
+            while self._steps and not _comes(channel, QUIET_S):
+                until = time.monotonic() + BUSY_S
                 self._step()
+                while self._steps and time.monotonic() < until and not _comes(channel, 0.0):
+                    self._step()
             if not (line := lines.readline()):
                 return
             yield line
@@ -80,3 +86,8 @@ class Beside:
         if wrong := wrong_with(card, self._device):
             self._found[card.name] = wrong
             self._broken(self._found)
+
+
+def _comes(channel: socket.socket, seconds: float) -> bool:
+    """Whether something is there to be read, by then."""
+    return bool(select.select([channel], [], [], seconds)[0])

@@ -48,9 +48,12 @@ class Slab:
         Raises:
             OSError: there is no memory for it.
         """
-        for start in range(at, min(self.size, at + AHEAD * STEP), STEP):
-            if start not in self._asked:
-                self._asked[start] = self._threads.submit(self._find, start)
+        ahead = [start for start in range(at, min(self.size, at + AHEAD * STEP), STEP) if start not in self._asked]
+        if there := [start for start in ahead if not self._is_fresh(start)]:  # one change of threads for all of them
+            brought = self._threads.submit(self._bring, there[0], there[-1] + STEP)
+            self._asked |= dict.fromkeys(there, brought)
+        for start in ahead[len(there) :]:
+            self._asked[start] = self._threads.submit(self._find, start)
         if self._is_fresh(at):
             self._asked[at].result()
 
@@ -58,10 +61,11 @@ class Slab:
         return min(self.size, at + STEP) > self._whole
 
     def _find(self, at: int) -> None:
-        count = min(STEP, self.size - at)
-        if self._is_fresh(at):
-            os.posix_fallocate(self._descriptor, at, count)
-        _touch(self.view[at : at + count])
+        os.posix_fallocate(self._descriptor, at, min(STEP, self.size - at))
+        self._bring(at, at + STEP)
+
+    def _bring(self, begin: int, end: int) -> None:
+        _touch(self.view[begin:end])
 
     def written(self) -> bool:
         """Nothing more is written: others may map it. Raises OSError."""

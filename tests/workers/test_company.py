@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from workers.jobs.records import Ending, Limits, Order, Records
 from workers.runtime import batch, gpu_memory, run
 from workers.runtime.document import Bench
 from workers.runtime.run import DeviceLost
-from workers.store import inline
+from workers.store import inline, store
 from workers.store.folder import name_of
 from workers.store.store import Store
 
@@ -248,6 +249,26 @@ def test_what_a_batch_cannot_keep_together_is_kept_one_by_one(
     assert tries == [6, 3, 3]
     assert told == ["ann", "ann"]
     assert not solved_alone
+
+
+def test_what_was_kept_ahead_lasts_while_an_answer_before_it_waits_for_room(
+    jobs: Jobs, solved_alone: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, _ = of_owners(jobs, monkeypatch, ["ann", "ann"])
+    monkeypatch.setattr(store, "BRIEF_S", 0.1)
+    concluded = run.concluded
+
+    def slow(order: Order, *rest: Any) -> Ending:
+        ending = concluded(order, *rest)
+        if order is given[0]:
+            time.sleep(0.2)
+            jobs.store.sweep()
+        return ending
+
+    monkeypatch.setattr(batch, "concluded", slow)
+    result = json.loads(ended(jobs, given, "gpu")[1].result or "")
+    assert not solved_alone
+    assert jobs.store.open_array(result["arrays"]["u"], "ann").tolist() == [1, 1]
 
 
 def test_an_answer_that_is_refuted_is_not_kept(

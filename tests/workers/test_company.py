@@ -14,10 +14,10 @@ from tests.kernels.no_device import swept_each, without_device
 from workers.jobs.job import State, StoreFull, Submission
 from workers.jobs.queue import Jobs
 from workers.jobs.records import Ending, Limits, Order, Records
-from workers.runtime import batch, gpu_memory, run
+from workers.runtime import batch, document, gpu_memory, run
 from workers.runtime.document import Bench
 from workers.runtime.run import DeviceLost
-from workers.store import inline, store
+from workers.store import inline, shorts, store
 from workers.store.folder import name_of
 from workers.store.store import Store
 
@@ -247,6 +247,24 @@ def test_what_a_batch_cannot_keep_together_is_kept_one_by_one(
     monkeypatch.setattr(Store, "put_shorts", full)
     assert [one.state for one in ended(jobs, given, "gpu")] == [State.SUCCEEDED] * 2
     assert tries == [6, 3, 3]
+    assert told == ["ann", "ann"]
+    assert not solved_alone
+
+
+def test_what_cannot_be_made_ready_together_is_left_to_each(
+    jobs: Jobs, solved_alone: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, told = of_owners(jobs, monkeypatch, ["ann", "ann"])
+    shorts_of, tries = shorts.shorts_of, list[int]()
+
+    def scarce(arrays: Any) -> Any:
+        tries.append(len(arrays))
+        if len(tries) == 1:
+            raise MemoryError
+        return shorts_of(arrays)
+
+    monkeypatch.setattr(document, "shorts_of", scarce)
+    assert [one.state for one in ended(jobs, given, "gpu")] == [State.SUCCEEDED] * 2
     assert told == ["ann", "ann"]
     assert not solved_alone
 

@@ -73,8 +73,8 @@ def keep_ahead(several: Sequence[tuple[Solved, str]], store: Store) -> None:
     for owner, answers in of_owner.items():
         if len(answers) > 1:
             begun = time.perf_counter()
-            files = [shorts_of(solved.solution.arrays) for solved in answers]
             with contextlib.suppress(Exception):
+                files = [shorts_of(solved.solution.arrays) for solved in answers]
                 store.put_shorts([file for each in files for file in each.values()], owner)
                 for solved, shorts in zip(answers, files, strict=True):
                     solved.shorts, solved.kept_at = shorts, time.monotonic()

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,10 +14,10 @@ from tests.kernels.no_device import swept_each, without_device
 from workers.jobs.job import State, StoreFull, Submission
 from workers.jobs.queue import Jobs
 from workers.jobs.records import Ending, Limits, Order, Records
-from workers.runtime import batch, gpu_memory, run
+from workers.runtime import batch, document, gpu_memory, run
 from workers.runtime.document import Bench
 from workers.runtime.run import DeviceLost
-from workers.store import inline
+from workers.store import inline, shorts, store
 from workers.store.folder import name_of
 from workers.store.store import Store
 
@@ -248,6 +249,44 @@ def test_what_a_batch_cannot_keep_together_is_kept_one_by_one(
     assert tries == [6, 3, 3]
     assert told == ["ann", "ann"]
     assert not solved_alone
+
+
+def test_what_cannot_be_made_ready_together_is_left_to_each(
+    jobs: Jobs, solved_alone: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, told = of_owners(jobs, monkeypatch, ["ann", "ann"])
+    shorts_of, tries = shorts.shorts_of, list[int]()
+
+    def scarce(arrays: Any) -> Any:
+        tries.append(len(arrays))
+        if len(tries) == 1:
+            raise MemoryError
+        return shorts_of(arrays)
+
+    monkeypatch.setattr(document, "shorts_of", scarce)
+    assert [one.state for one in ended(jobs, given, "gpu")] == [State.SUCCEEDED] * 2
+    assert told == ["ann", "ann"]
+    assert not solved_alone
+
+
+def test_what_was_kept_ahead_lasts_while_an_answer_before_it_waits_for_room(
+    jobs: Jobs, solved_alone: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, _ = of_owners(jobs, monkeypatch, ["ann", "ann"])
+    monkeypatch.setattr(store, "BRIEF_S", 0.1)
+    concluded = run.concluded
+
+    def slow(order: Order, *rest: Any) -> Ending:
+        ending = concluded(order, *rest)
+        if order is given[0]:
+            time.sleep(0.2)
+            jobs.store.sweep()
+        return ending
+
+    monkeypatch.setattr(batch, "concluded", slow)
+    result = json.loads(ended(jobs, given, "gpu")[1].result or "")
+    assert not solved_alone
+    assert jobs.store.open_array(result["arrays"]["u"], "ann").tolist() == [1, 1]
 
 
 def test_an_answer_that_is_refuted_is_not_kept(

@@ -1,5 +1,6 @@
 """Staging, with ordinary memory in place of page-locked: where arrays lie, and that they are the same."""
 
+import contextlib
 import ctypes
 import fcntl
 import io
@@ -131,6 +132,30 @@ def test_what_was_seen_goes_along_and_nothing_of_the_job_before(tmp_path: Path, 
     assert staged.ctypes.data == again.ctypes.data  # the memory of the job before, which is still held here
     assert seen_of(again) is None
     assert seen_of(staged) is None
+
+
+def test_nothing_of_the_job_before_is_said_of_a_part_of_what_lies_in_its_place(taken: list[int]) -> None:
+    """A member of a batch begins where the matrix of the job before did, and is as large."""
+    first, batch = np.random.default_rng(1).random((40, 40)), np.full((3, 40, 40), -5.0)
+    staging = gpu_memory.Staging(1 << 20)
+    note(first, Seen(0.0, 1.0, total=7))
+    for how in (contextlib.nullcontext(), staging.several()):
+        staged = staging.stage({"cost": first})["cost"]  # which is still held below
+        assert seen_of(staged) is not None
+        with how:
+            members = staging.stage({"cost": batch})["cost"]
+        assert isinstance(members, np.ndarray)
+        assert seen_of(members[0]) is None
+        assert seen_of(staged) is None
+
+
+def test_what_was_seen_stays_where_several_jobs_lie_side_by_side(taken: list[int]) -> None:
+    matrices, staging = list(np.random.default_rng(1).random((2, 40, 40))), gpu_memory.Staging(1 << 20)
+    with staging.several():
+        for k, matrix in enumerate(matrices):
+            note(matrix, Seen(0.0, 1.0, total=k))
+        staged = [staging.stage({"cost": matrix})["cost"] for matrix in matrices]
+        assert [seen_of(one) for one in staged] == [Seen(0.0, 1.0, total=k) for k in range(2)]
 
 
 def test_a_name_in_the_arena_may_be_another_slabs_by_now(tmp_path: Path, taken: list[int]) -> None:

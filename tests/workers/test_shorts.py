@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import threading
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,24 @@ def test_none_has_its_name_before_redis_knows_it(store: Store, monkeypatch: pyte
     assert list(store.folder.temporary.iterdir()) == []
 
 
+def test_what_an_upload_made_durable_meanwhile_stays(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A result's file waits for no disk. One that an upload forced to the disk may not be replaced by it."""
+    run, durable = store._records._run, list[int]()
+
+    def uploaded(name: str, *rest: Any, **how: Any) -> Any:
+        answer = run(name, *rest, **how)
+        if not durable:
+            durable.append(0)
+            digest = store.put_array(ARRAYS["vector"], "ann")["blob"]
+            durable.append(store.path(digest, "ann").stat().st_ino)
+        return answer
+
+    monkeypatch.setattr(store._records, "_run", uploaded)
+    (reference,) = put(store, ARRAYS["vector"])
+    assert inode(store, reference) == durable[1]
+    assert list(store.folder.temporary.iterdir()) == []
+
+
 def test_what_redis_refuses_leaves_nothing_behind(jobs: Jobs) -> None:
     jobs.store.quota_of = jobs.quotas.of
     jobs.quotas.set("ann", {"bytes": "10"})
@@ -178,6 +197,17 @@ def test_alike_arrays_are_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {name: file.reference for name, file in found.items()} == {
         name: file.reference for name, file in expected.items() if file
     }
+
+
+def test_long_arrays_in_another_order_are_not_copied() -> None:
+    """Only what can become a short file is compared with others."""
+    plan = np.zeros((1 << 10, 1 << 12)).T
+    tracemalloc.start()
+    try:
+        assert shorts_of({"plan": plan, "few": np.ones(3)}).keys() == {"few"}
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_they_count_like_all_bytes(jobs: Jobs) -> None:

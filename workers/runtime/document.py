@@ -57,6 +57,8 @@ class Solved:
     timings_ms: dict[str, float]
     shorts: dict[str, Short] | None = None
     """The files of its short arrays, where these are kept already."""
+    kept_at: float = 0.0
+    """When that was, by the monotonic clock."""
 
 
 def keep_ahead(several: Sequence[tuple[Solved, str]], store: Store) -> None:
@@ -71,11 +73,11 @@ def keep_ahead(several: Sequence[tuple[Solved, str]], store: Store) -> None:
     for owner, answers in of_owner.items():
         if len(answers) > 1:
             begun = time.perf_counter()
-            files = [shorts_of(solved.solution.arrays) for solved in answers]
             with contextlib.suppress(Exception):
+                files = [shorts_of(solved.solution.arrays) for solved in answers]
                 store.put_shorts([file for each in files for file in each.values()], owner)
                 for solved, shorts in zip(answers, files, strict=True):
-                    solved.shorts = shorts
+                    solved.shorts, solved.kept_at = shorts, time.monotonic()
             for solved in answers:
                 solved.timings_ms["store"] = 1e3 * (time.perf_counter() - begun) / len(answers)
 
@@ -90,8 +92,10 @@ def stored(solved: Solved, owner: str, store: Store, deadline: Deadline) -> tupl
     deadline.enter("store")
     with clock(solved.timings_ms, "store"):
         shorts = shorts_of(arrays) if solved.shorts is None else solved.shorts
+        put_shorts = partial(store.put_shorts, list(shorts.values()), owner)
         if shorts and solved.shorts is None:
-            outlast(partial(store.put_shorts, list(shorts.values()), owner), deadline)
+            outlast(put_shorts, deadline)
+            solved.kept_at = time.monotonic()
         for name, array in arrays.items():
             if name in shorts:
                 references[name] = shorts[name].reference
@@ -99,6 +103,8 @@ def stored(solved: Solved, owner: str, store: Store, deadline: Deadline) -> tupl
                 references[name] = outlast(partial(store.put_array, array, owner, brief=True), deadline)
             done += array.nbytes
             deadline.advance(done / max(1, total))
+        if shorts and time.monotonic() - solved.kept_at > store.brief_s / 2:  # others, or long ones, waited for room
+            outlast(put_shorts, deadline)
     solved.timings_ms["store"] += ahead_ms
     return references, names(references, owner)
 

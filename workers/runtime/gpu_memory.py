@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import functools
 import os
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
@@ -42,6 +43,7 @@ class Staging:
         self._memory: Locked | None = None
         self._used = 0
         self._several = False
+        self._noted: list[weakref.ref[Array]] = []  # staged arrays of which something is noted
 
     @contextlib.contextmanager
     def several(self) -> Iterator[None]:
@@ -80,7 +82,16 @@ class Staging:
         except MemoryError:
             return inputs  # slower, and right
         self._used = begin
+        if begin == 0:
+            self._forget()
         return {name: self._staged(value) for name, value in inputs.items()}
+
+    def _forget(self) -> None:
+        """Nothing holds any more of what was here before: what comes may be a part of what has its place."""
+        for noted in self._noted:
+            if (array := noted()) is not None:
+                note(array, None)
+        self._noted.clear()
 
     def _staged(self, value: Array | Csr) -> Array | Csr:
         if isinstance(value, Csr):
@@ -95,7 +106,9 @@ class Staging:
         raw = self._memory.bytes(self._used + array.nbytes)[self._used :]
         self._used += _rounded(array.nbytes)
         staged: Array = raw.view(array.dtype).reshape(array.shape, order=order)
-        note(staged, seen_of(array))  # of what was here before, nothing holds any more
+        if (seen := seen_of(array)) is not None:
+            note(staged, seen)
+            self._noted.append(weakref.ref(staged))
         source = getattr(array, "filename", None)
         try:
             if source is None:

@@ -97,6 +97,9 @@ class Sheaf:
 
     def _give(self, name: str, path: Path) -> None:
         if self._local:
+            if self._renewed(name, self._named[name].size):  # an upload may have forced it to the disk meanwhile
+                path.unlink()
+                return
             with contextlib.suppress(FileNotFoundError):  # the folder knows what to do
                 os.rename(path, place(self._folder, name))
                 return
@@ -136,6 +139,9 @@ def shorts_of(arrays: Mapping[str, Array]) -> dict[str, Short]:
     for name, array in arrays.items():
         if name in beside:
             continue
+        if not array.flags.c_contiguous:  # no short file, and to look at its start may copy all of it
+            files[name] = Short.of(array)
+            continue
         like = seen.setdefault(_start(array), name)
         alike = like != name and arrays[like].tobytes() == array.tobytes()
         files[name] = files[like] if alike else Short.of(array)
@@ -144,8 +150,8 @@ def shorts_of(arrays: Mapping[str, Array]) -> dict[str, Short]:
 
 
 def _start(array: Array) -> Any:
-    """What is the same of arrays that are alike."""
-    return array.dtype, array.shape, array.flags.c_contiguous, array.reshape(-1)[:STARTS].tobytes()
+    """What is the same of contiguous arrays that are alike."""
+    return array.dtype, array.shape, array.reshape(-1)[:STARTS].tobytes()
 
 
 def _write_rest(descriptor: int, whole: bytes) -> None:

@@ -61,6 +61,11 @@ class Store:
         self.quota_of: Callable[[str], Quota] | None = None
         """Limits of an owner, for a process that takes uploads; what a job leaves is kept without."""
 
+    @property
+    def brief_s(self) -> float:
+        """How long an array stays that a job will hold at once."""
+        return min(BRIEF_S, self._settings.blob_ttl_s)
+
     def writer(self, scheme: str = TREE, sums: bool = False, size: Expected = UNKNOWN) -> Writer:
         """Begin an upload; for the arguments see `Writer`. Raises StoreFull when the disk nearly is."""
         if not size.held:
@@ -82,7 +87,7 @@ class Store:
     def adopt(self, writer: Writer, owner: str, brief: bool = False) -> None:
         """Keep a finished upload that has been read (`Writer.commit` does both). The work is the same for all bytes."""
         writer.flush()
-        keep_s = min(BRIEF_S, self._settings.blob_ttl_s) if brief else self._settings.blob_ttl_s
+        keep_s = self.brief_s if brief else self._settings.blob_ttl_s
         name = name_of(writer.digest, owner)
         self._keep({name: writer.size}, owner, keep_s)
         with room():
@@ -134,9 +139,9 @@ class Store:
     @guarded
     def put_shorts(self, files: Sequence[Short], owner: str) -> None:
         """Keep short files that jobs will hold at once: no wait for the disk, and one trip to Redis for all."""
-        named, brief_s = {name_of(file.digest, owner): file for file in files}, min(BRIEF_S, self._settings.blob_ttl_s)
+        named = {name_of(file.digest, owner): file for file in files}
         with room(), contextlib.closing(Sheaf(named, self.folder)) as sheaf:
-            self._keep({name: file.size for name, file in named.items()}, owner, brief_s, sheaf.write)
+            self._keep({name: file.size for name, file in named.items()}, owner, self.brief_s, sheaf.write)
             sheaf.publish()
 
     def put_array(self, array: Array, owner: str, brief: bool = False) -> InputRef:

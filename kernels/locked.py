@@ -12,7 +12,7 @@ import mmap
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -134,24 +134,26 @@ class Rooms:
 
     def ready(self, count: int) -> None:
         """Have so much ready for the next array. Raises as `Locked.ready`."""
-        room = self._taken()
-        try:
+        with self._borrowed() as room:
             room.ready(min(count, self.most))
-        finally:
-            self._free.append(room)
 
     def find(self, count: int) -> None:
         """Have the pages of so much. Raises as `Locked.find`."""
-        room = self._taken()
-        try:
+        with self._borrowed() as room:
             room.find(min(count, self.most))
-        finally:
-            self._free.append(room)
 
     def let_go(self) -> None:
         """Give back what no array is in."""
         with self._own:
             self._free.clear()
+
+    @contextlib.contextmanager
+    def _borrowed(self) -> Iterator[Locked]:
+        room = self._taken()
+        try:
+            yield room
+        finally:
+            self._free.append(room)
 
     def _taken(self) -> Locked:
         """The largest that is free. An array may end at any moment, in any thread, and put its room back meanwhile."""

@@ -1,6 +1,7 @@
 """A multipart job: part `job` is JSON, every other part is a file that streams into the store."""
 
 import functools
+import io
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -21,8 +22,6 @@ LONGEST_BOUNDARY = 70
 """As RFC 2046 has it."""
 LONGEST_HEADERS = 8192
 """Of one part."""
-
-
 PLAIN_HEAD = 512
 """Bytes of the headers of a part that is cut without the parser; of so many it is remembered what they say."""
 BLANK = b"\r\n\r\n"
@@ -173,20 +172,13 @@ def plain_parts(whole: bytes, boundary: bytes) -> list[tuple[Head, memoryview]] 
 @functools.lru_cache(256)
 def _head(headers: bytes) -> Head | None:
     """What a `Reader` makes of them, None where it refuses. Callers name the same parts again and again."""
-    reader = Reader(b"x", lambda name: Nowhere())
+    reader = Reader(b"x", lambda name: io.BytesIO())
     try:
         reader.feed([b"--x\r\n" + headers + BLANK + b"\r\n--x--"])
         (part,) = reader.finish().values()
     except Refusal:
         return None
     return Head(part.name, part.filename, part.content_type)
-
-
-class Nowhere:
-    """Takes bytes."""
-
-    def write(self, data: Any) -> None:
-        """Drop them."""
 
 
 async def read_multipart(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kernels import FORBIDDEN, SOLVERS, Array, Certificate, Deadline, Solution, Termination
-from kernels.lap.cpu import by_rows, near, whole
+from kernels.lap.cpu import by_rows, near, near_seats, whole
 from kernels.problems.arrays import untouched
 from tests.oracles.assignment import scipy_optimum
 
@@ -179,9 +179,13 @@ def test_a_list_holds_all_columns_up_to_its_bound(family: Any, told: str, n: int
         "garbage": rng.permutation(least) + rng.normal(size=n) * size,
     }[told]
     s, lists = listed(cost, v, said)
+    assert s.cost.dtype == {narrow: np.int32, crowded: np.int32, wide: np.int64}.get(family, np.float64)
+    near_seats.seat_listed(s, lists)
+    count = 0
     for i in range(n):
         if lists.held[i] == near.CROWDED:
             continue
+        count += 1
         here = slice(lists.start[i], lists.start[i] + lists.held[i])
         assert sorted(lists.cols[here]) == np.flatnonzero(s.cost[i] - s.v <= lists.bound[i]).tolist()
         assert (lists.costs[here] == s.cost[i, lists.cols[here]]).all()
@@ -190,6 +194,8 @@ def test_a_list_holds_all_columns_up_to_its_bound(family: Any, told: str, n: int
         assert ties >= 1
         assert (reduced_here[:ties] <= reduced_here.min() + 1e-12).all()
         assert (reduced_here[ties:] > reduced_here.min()).all()
+        assert s.col_of[i] < 0 or s.col_of[i] in lists.cols[here][:ties]
+    assert count > n // 2 or family is crowded
     if told == "the truth" and family is not crowded:
         assert lists.seen[near.MISSES] <= n // 4
     if told == "nothing":

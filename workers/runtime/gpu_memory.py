@@ -25,7 +25,7 @@ PIECE = 8 << 20
 LEAST_PIECE = 1 << 20
 ALIGNMENT = 512
 AHEAD = 128 << 20
-"""Bytes whose pages are found in one pause between jobs, in some 30 ms."""
+"""Bytes whose pages are found in one step between jobs: 30 ms at 4 GiB/s (docs/notes/device.md)."""
 DRIVER = "libcuda.so.1"
 OUT_OF_MEMORY = 2
 """cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY."""

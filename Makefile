@@ -46,7 +46,7 @@ serve: install ## run API, workers and (unless ALLOT_REDIS_URL is set) Redis in 
 
 test: $(VENV)/dev ## lint, type-check and run every test that this machine can
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy $(TYPED)
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not long"
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not long and not again"
 
 check: $(VENV)/dev ## lint and types only
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy $(TYPED)
@@ -99,7 +99,7 @@ pictures: $(VENV)/dev ## walk through the workbench and keep what it shows in do
 
 coverage: $(VENV)/dev ## the tests of `make test` under coverage: htmlcov/, and the figure into benchmarks/results/coverage.json and README.md
 	$(BIN)/python -m coverage erase
-	$(BIN)/python -m coverage run -m pytest -n 2 --dist loadfile -m "not long"
+	$(BIN)/python -m coverage run -m pytest -n 2 --dist loadfile -m "not long and not again"
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage html --quiet
 	$(BIN)/python -m tests.covered

@@ -2,9 +2,14 @@ import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 from anyio import open_file  # noqa: F401  # else loaded when first used: too deep in a server to be rewritten
+
+if TYPE_CHECKING:
+    from tests.app.conftest import Service
 
 ROOT = Path(__file__).parent.parent
 # what a test starts imports this checkout, as the test does, and not what is installed
@@ -72,6 +77,21 @@ def device(request: pytest.FixtureRequest) -> str:
     if name == "gpu":
         need_gpu()
     return name
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Service"]:
+    """One whole service: to start one takes seconds."""
+    from tests.app.conftest import running_api  # which loads all of the API, and most tests need none
+
+    yield from running_api(tmp_path_factory.mktemp("service"))
+
+
+@pytest.fixture
+def client(service: "Service") -> Iterator[httpx.Client]:
+    """Of that service."""
+    with httpx.Client(base_url=service.url, timeout=60) as client:
+        yield client
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from app.http.metrics import Exporter
-from tests.app.conftest import LAP, Service, service  # noqa: F401
+from tests.app.conftest import LAP, Service
 from tests.test_deploy import DEPLOY, NAME, queries
 from tests.workers.cluster import free_port
 from tests.workers.service import eventually
@@ -23,7 +23,7 @@ GPUS = re.compile(r"allot_gpu_\w+")
 
 
 @pytest.fixture(scope="module")
-def prometheus(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:  # noqa: F811
+def prometheus(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Its address. It scrapes the service every half second, and has the rules of deploy/."""
     program = shutil.which("prometheus")
     if program is None:
@@ -65,7 +65,7 @@ def asked(prometheus: str, query: str) -> list[Any]:
     return found
 
 
-def test_every_series_that_is_asked_for_is_there(service: Service, prometheus: str) -> None:  # noqa: F811
+def test_every_series_that_is_asked_for_is_there(service: Service, prometheus: str) -> None:
     with httpx.Client(base_url=service.url, timeout=60) as client:
         client.post("/v1/jobs", json=LAP, headers={"Prefer": "wait=30"}).raise_for_status()
         client.get("/v1/jobs").raise_for_status()

@@ -1,4 +1,4 @@
-"""One whole service for the session: embedded Redis, one CPU worker, the API under uvicorn on a free port."""
+"""How tests run the API, and what they post to it. The one service of a session is a fixture of all tests."""
 
 import gzip
 import socket
@@ -49,9 +49,8 @@ def serve(app: FastAPI) -> tuple[str, Callable[[], None]]:
     return f"http://127.0.0.1:{listener.getsockname()[1]}", stop
 
 
-@pytest.fixture(scope="session")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    folder: Path = tmp_path_factory.mktemp("service")
+def running_api(folder: Path) -> Iterator[Service]:
+    """Embedded Redis, one CPU worker, the API under uvicorn on a free port."""
     with EmbeddedRedis(folder) as url:
         settings = Settings(
             redis_url=url,
@@ -83,12 +82,6 @@ def wait_until_ready(address: str) -> None:
             return
         assert time.monotonic() < give_up, answer.text
         time.sleep(0.1)
-
-
-@pytest.fixture
-def client(service: Service) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=service.url, timeout=60) as client:
-        yield client
 
 
 @pytest.fixture(scope="module")

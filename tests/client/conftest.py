@@ -6,9 +6,9 @@ import pytest
 from allot_client import Client
 from allot_client.scipy import default_client
 
-from tests.app.conftest import Service, owners, service
+from tests.app.conftest import Service, owners
 
-__all__ = ["owners", "service"]
+__all__ = ["owners"]
 
 
 @pytest.fixture(scope="session")

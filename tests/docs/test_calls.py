@@ -17,9 +17,8 @@ import pytest
 from docs.builder.calls import BASE, CALLS, DIGEST, JOB, LANGUAGES, RECORDED, SECRET, SHARE, Shown
 from docs.builder.contents import ROOT
 from docs.builder.reference import openapi, operations
-from tests.app.conftest import Service, client, long_job, service
+from tests.app.conftest import Service, long_job
 
-__all__ = ["Service", "client", "service"]
 LONGEST = 1100
 GUIDES = [*sorted((ROOT / "docs/guides").glob("*.md")), ROOT / "docs/start.md"]
 TRANSPORT = {"solver": "uot", "inputs": {"cost": [[0, 1], [1, 0]]}}

@@ -10,9 +10,7 @@ from allot_client import Client
 
 from docs.builder.gallery import PICTURES, programs
 from examples.gallery.__main__ import NAMES
-from tests.app.conftest import Service, client, service
-
-__all__ = ["Service", "client", "service"]
+from tests.app.conftest import Service
 
 
 def marks(path: Path) -> set[str]:

@@ -10,11 +10,11 @@ from app.web.manual import leaves
 from benchmarks.rows import read
 from docs.builder.contents import ROOT
 from docs.builder.plots import PLOTS, View, plots, with_plots
-from tests.app.conftest import Service, client, service
+from tests.app.conftest import Service
 from tests.web.browser import faults_of, is_too_wide, keep_picture, opened
 from tests.web.conftest import browser
 
-__all__ = ["Service", "browser", "client", "service"]
+__all__ = ["browser"]
 
 
 def series(told: dict[str, Any], view: str, name: str) -> dict[float, float]:
@@ -78,7 +78,7 @@ def test_every_plot_is_on_a_page_and_its_script_with_it() -> None:
     assert json.loads(leaves()["plots.json"].plain).keys() == PLOTS.keys()
 
 
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("width", [pytest.param(1440, marks=pytest.mark.again), 390])
 def test_a_plot_is_chosen_pointed_at_and_read_as_a_table(browser: Any, service: Service, width: int) -> None:
     with opened(browser, service.url, width) as (page, _):
         page.goto("/docs/benchmarks")

@@ -13,11 +13,11 @@ from app.web.manual import leaves
 from docs.builder.__main__ import SITE, build
 from docs.builder.contents import ROOT, Page, pages
 from docs.builder.markdown import BrokenLink, Writer
-from tests.app.conftest import Service, client, service
+from tests.app.conftest import Service
 from tests.web.browser import faults_of, is_too_wide, keep_picture, opened
 from tests.web.conftest import browser
 
-__all__ = ["Service", "browser", "client", "service"]
+__all__ = ["browser"]
 
 
 class Seen(HTMLParser):
@@ -108,7 +108,7 @@ def test_pages_are_served_under_the_strict_policy(client: httpx.Client) -> None:
     assert client.get("/llms.txt").text.startswith("# Allot\n")
 
 
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("width", [pytest.param(1440, marks=pytest.mark.again), 390])
 def test_pages_are_clean_and_fit(browser: Any, service: Service, width: int) -> None:
     with opened(browser, service.url, width) as (page, _):
         for path in ("", "/solvers", "/solvers/uot", "/api", "/gallery", "/guides/facility-planning", "/trust"):

@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 
 from app.web.annotated import read_annotated
-from tests.app.conftest import Service, client, service
 from workers.store.codec import InvalidUpload
 
-__all__ = ["Service", "client", "service"]
 h5py = pytest.importorskip("h5py")
 PCA = np.array([[0.5, 1.5], [2.5, -1.0], [0.0, 3.0]])
 Make = Callable[[Any], None]

@@ -8,7 +8,7 @@ from tests.app.conftest import Service
 from tests.web.browser import faults_of, is_too_wide, opened
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [pytest.param(1280, marks=pytest.mark.again), 390])
 def test_an_average_of_two_days(browser: Any, service: Service, width: int) -> None:
     with opened(browser, service.url, width) as (page, _):
         page.goto("/solve/average")

@@ -67,7 +67,9 @@ TABLE = 'document.querySelector(".scroll").scrollTop = at * 2900'
 PAGE = "scrollTo(0, (at % 30) * 30)"
 
 
-@pytest.mark.parametrize(("job", "step"), [(table, TABLE), (points, PAGE), (points, TABLE)])
+@pytest.mark.parametrize(
+    ("job", "step"), [(table, TABLE), pytest.param(points, PAGE, marks=pytest.mark.again), (points, TABLE)]
+)
 def test_a_frame_leaves_time(browser: Any, service: Service, job: Callable[[Service], str], step: str) -> None:
     with opened(browser, service.url) as (page, _):
         page.goto(f"/jobs/{job(service)}")

@@ -215,7 +215,7 @@ def gpu(name: str, **told: Any) -> dict[str, Any]:
     return {"name": name, "device": "gpu", "queue": "gpu", "broken": {}, "gpu": card}
 
 
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("width", [pytest.param(1440, marks=pytest.mark.again), 390])
 def test_what_gpus_do_and_what_a_key_may_not_see(browser: Any, service: Service, width: int) -> None:
     moving = {"bytes_free": 70 << 30, "bytes_used": 20 << 30, "utilisation": 93, "use_per_minute": [5, 80, 95, 93]}
     beat = {"state": "busy", "heartbeat_age_s": 0.2, "host_bytes": 64 << 30}

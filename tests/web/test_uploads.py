@@ -35,7 +35,13 @@ DENSE: dict[str, Callable[[Path], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", DENSE)
+READ_ELSEWHERE = ("c.tsv", "c.npz", "c.safetensors")
+"""As others are, but for the decoder, which has tests of its own."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.again] * (name in READ_ELSEWHERE)) for name in DENSE]
+)
 def test_a_table_of_costs(browser: Any, service: Service, tmp_path: Path, name: str) -> None:
     DENSE[name](tmp_path / name)
     with opened(browser, service.url) as (page, _):

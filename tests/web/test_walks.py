@@ -147,9 +147,9 @@ def test_a_file_that_cannot_be_read_says_why(browser: Any, service: Service, tmp
 @pytest.mark.parametrize(
     ("tab", "sample", "action"),
     [
-        ("assign", "Taxi dispatch", "Find the best assignment"),
+        pytest.param("assign", "Taxi dispatch", "Find the best assignment", marks=pytest.mark.again),
         ("match", "Track matching", "Find the best matching"),
-        ("transport", "Cell alignment", "Find the cheapest plan"),
+        pytest.param("transport", "Cell alignment", "Find the cheapest plan", marks=pytest.mark.again),
         ("transport", "Colour transfer", "Find the cheapest plan"),
     ],
 )
@@ -168,7 +168,7 @@ def test_a_sample_in_a_click_without_a_fault(
         keep_picture(page, f"job-{tab}")
 
 
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("width", [pytest.param(1440, marks=pytest.mark.again), 390])
 def test_every_page_is_clean_and_fits(browser: Any, service: Service, width: int) -> None:
     running = httpx.post(f"{service.url}/v1/jobs", json=long_job(60)).json()["id"]
     try:

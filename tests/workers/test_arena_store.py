@@ -23,6 +23,7 @@ from workers.runtime import config
 from workers.runtime.config import Settings, private_folder
 from workers.runtime.redis_server import EmbeddedRedis
 from workers.store import disk
+from workers.store import folder as folder_of_blobs
 from workers.store.arena import KEPT, MARK, Arena, is_slab
 from workers.store.digests import PIECE, digest_of
 from workers.store.folder import Folder, file_of, name_of
@@ -124,6 +125,24 @@ def laid(store: Store, array: Any, owner: str = OWNER) -> tuple[str, str]:
     with store.writer(size=Expected(len(file.getvalue()))) as writer:
         writer.write(file.getvalue())
         return writer.digest, store.lay(writer, owner)
+
+
+@pytest.mark.parametrize("keep", [Store.lay, Store.adopt])
+def test_bytes_are_kept_while_whoever_has_the_lock_of_the_arena_is_frozen(
+    store: Store, monkeypatch: pytest.MonkeyPatch, keep: Any
+) -> None:
+    monkeypatch.setattr(folder_of_blobs, "PATIENCE_S", 0.01)
+    data = body(PIECE // 8 * 3)
+    with store.writer(size=Expected(len(data))) as writer:
+        writer.write(data)
+        assert is_slab(writer.flush())
+        with arena_in(store)._alone():
+            keep(store, writer, OWNER)
+            kept = store.folder.path(name_of(writer.digest, OWNER))
+            assert not is_slab(kept)
+            assert kept.read_bytes() == data
+            with pytest.raises(BlockingIOError):
+                store.folder.lay(name_of(writer.digest, OWNER), writer.path, patient=False)
 
 
 def arena_in(store: Store) -> Arena:

@@ -103,17 +103,31 @@ class Folder:
     def lay(self, name: str, written: Path, patient: bool = True) -> bool:
         """Put a finished file where this machine's processes find it, without a wait for the disk; `settle` it soon.
 
-        False where too many bytes are laid already: `publish` this one. Raises as `Arena.lay`.
+        False where too many bytes are laid already: `publish` this one. Raises as `Arena.lay`, unless it is `patient`.
         """
-        if self.arena is not None and is_slab(written):
-            self.arena.lay(file_of(name), written, PATIENCE_S if patient else 0.0)
-            return True
+        if is_slab(written):
+            if (copied := self._laid_there(name, written, patient)) is None:
+                return True
+            written = copied
         self._fresh.mkdir(parents=True, exist_ok=True, mode=0o700)
         laid = sum(_size(path) for path in self._fresh.iterdir())
         if laid + _size(written) > self._most_laid:
             return False
         written.rename(self._fresh / file_of(name))
         return True
+
+    def _laid_there(self, name: str, slab: Path, patient: bool = True) -> Path | None:
+        """Lay a slab. A file of the same bytes where the arena's lock is not to be had; if not `patient`, raises."""
+        assert self.arena is not None
+        try:
+            self.arena.lay(file_of(name), slab, PATIENCE_S if patient else 0.0)
+        except BlockingIOError:
+            if not patient:
+                raise
+            copied = self.temporary / f"copied-{uuid.uuid4().hex}"
+            copy_out(slab, copied)
+            return copied
+        return None
 
     def is_laid(self, name: str) -> bool:
         """Whether it is laid and not settled."""
@@ -194,11 +208,12 @@ class Folder:
         be found cut short after a power cut, is then refused when read, and replaced here.
         """
         target = self._file(name)
-        if self.arena is not None and is_slab(written):
-            self.arena.lay(target.name, written)
-            if durable:
-                self.settle(name)
-            return
+        if is_slab(written):
+            if (copied := self._laid_there(name, written)) is None:
+                if durable:
+                    self.settle(name)
+                return
+            written = copied
         if not durable and target.exists() and target.stat().st_size == written.stat().st_size:
             os.utime(target)
             written.unlink()

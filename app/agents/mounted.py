@@ -15,8 +15,9 @@ from starlette.types import Message, Receive, Scope, Send
 
 from app.agents.doors import MOST_NUMBERS, Doors
 from app.http.auth import caller
-from app.http.errors import Refusal, problem
+from app.http.errors import problem
 from app.http.limits import counted
+from app.http.refusal import Refusal
 
 PASSED_ON = ("authorization", "host", "origin", "sec-fetch-site")
 """What the API's doors look at to know who asks, and from which page."""

@@ -22,10 +22,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import URL
 
 from app.http.config import HttpSettings
-from app.http.errors import Refusal
 from app.http.loopback import is_loopback
 from app.http.oidc import LONGEST as LONGEST_TOKEN
 from app.http.oidc import BadIssuer, Issuer, Tokens
+from app.http.refusal import Refusal
 from workers.jobs.job import LOCAL
 from workers.runtime.keyring import (
     OWNER,

@@ -15,8 +15,8 @@ from app.answers import facts
 from app.answers.answer import document_of, json_bytes, json_response, links_of, responded, shown, travels
 from app.answers.packed import packed
 from app.http.auth import owner as owner_of
-from app.http.errors import Invalid, Refusal, fault
 from app.http.media import JSON, NPZ, PACKED, asks_for, choose, matches_etag, prefer_wait_s
+from app.http.refusal import Invalid, Refusal, fault
 from app.intake.built import build
 from app.intake.gathered import gather
 from app.intake.parsed import parse

@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 
 from app.http.auth import Caller, caller
 from app.http.config import HttpSettings
-from app.http.errors import Refusal, over
+from app.http.refusal import Refusal, over
 from workers.jobs.job import JobError
 
 FORGET_S = 60.0

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from fastapi import Request
 
-from app.http.errors import Invalid, NotAcceptable, Refusal, fault
+from app.http.refusal import Invalid, NotAcceptable, Refusal, fault
 from workers.store.digests import DIGEST, PLAIN, WORDS
 
 JSON = "application/json"

@@ -10,8 +10,8 @@ from starlette.concurrency import run_in_threadpool
 from app.answers.answer import json_response
 from app.http import blobs
 from app.http.auth import owner as owner_of
-from app.http.errors import Invalid, Refusal, fault
 from app.http.media import announced_digest, repr_digest
+from app.http.refusal import Invalid, Refusal, fault
 from app.intake.body import slices
 from app.intake.reading import read_upload
 from app.intake.visit import Desk, Visit

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import to_json
 
-from app.http.errors import MOST_ERRORS, Invalid, fault
+from app.http.refusal import MOST_ERRORS, Invalid, fault
 from app.http.schemas import REQUEST, JobRequest
 from kernels import SOLVERS
 

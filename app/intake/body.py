@@ -9,15 +9,14 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from fastapi import Request
-from pydantic_core import from_json
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
-from app.http.errors import Refusal
 from app.http.fetching import SCOPE, Holder, Into, Line
+from app.http.refusal import Refusal
 from workers.store.disk import room
 from workers.store.inline import MOST_AWAITED_BYTES
 
@@ -223,13 +222,3 @@ async def read_json(request: Request, text: Text, take: Callable[[int], object])
             text.write(piece)
         else:
             await run_in_threadpool(text.write, piece)
-
-
-def parse_json(text: bytes, where: str = "The body") -> Any:
-    """Parse JSON; raises 400 with the place of the fault. NaN and Infinity pass, so that they can be named later."""
-    if not text.strip():
-        raise Refusal(400, f"{where} is empty; expected a JSON document.")
-    try:
-        return from_json(text, allow_inf_nan=True, cache_strings="keys")
-    except ValueError as wrong:
-        raise Refusal(400, f"{where} is not JSON: {wrong}.") from None

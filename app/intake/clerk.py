@@ -15,9 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from app.http.errors import Invalid, Refusal
+from app.http.refusal import Invalid, Refusal
 from app.intake import errands
-from app.intake.clerks import BYTES_PER_S
 from kernels import InvalidProblem
 from workers.jobs.job import StoreFull
 from workers.store.codec import InvalidUpload
@@ -45,7 +44,7 @@ class Limits:
     def widen(self, count: int) -> None:
         """Allow for so many bytes more: read, mapped and worked on."""
         self._memory += 4 * count
-        self._seconds += count / BYTES_PER_S
+        self._seconds += count / errands.BYTES_PER_S
         resource.setrlimit(resource.RLIMIT_AS, (self._memory, resource.RLIM_INFINITY))
         resource.setrlimit(resource.RLIMIT_CPU, (int(self._seconds) + 1, resource.RLIM_INFINITY))
 

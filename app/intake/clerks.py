@@ -21,7 +21,8 @@ from typing import Any, TypeVar
 import anyio
 from anyio.to_thread import run_sync
 
-from app.http.errors import Refusal
+from app.http.refusal import Refusal
+from app.intake.errands import BYTES_PER_S
 from kernels import InvalidProblem
 from workers.jobs.job import StoreFull
 from workers.runtime.process import with_threads
@@ -32,8 +33,6 @@ MOST_WAITING = 256
 PATIENCE = 3.0
 """How much longer than its processor time an errand may take on a busy machine."""
 START_S = 60.0
-BYTES_PER_S = 8 << 20
-"""An errand may take one more second for so many bytes."""
 T = TypeVar("T")
 STARTED = (sys.executable, "-m", "app.intake.clerk")
 

@@ -5,8 +5,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic_core import from_json
+
+from app.http.refusal import Refusal
 from app.intake.asked import parse_request
-from app.intake.body import parse_json
 from app.intake.json_arrays import array_from_lists
 from app.intake.json_bytes import array_from_bytes, is_packed
 from app.intake.json_ragged import is_ragged, ragged_from_lists
@@ -138,3 +140,13 @@ class _Lists:
 
 def _refers(value: Any) -> bool:
     return isinstance(value, dict) and not is_packed(value)
+
+
+def parse_json(text: bytes, where: str = "The body") -> Any:
+    """Parse JSON; raises 400 with the place of the fault. NaN and Infinity pass, so that they can be named later."""
+    if not text.strip():
+        raise Refusal(400, f"{where} is empty; expected a JSON document.")
+    try:
+        return from_json(text, allow_inf_nan=True, cache_strings="keys")
+    except ValueError as wrong:
+        raise Refusal(400, f"{where} is not JSON: {wrong}.") from None

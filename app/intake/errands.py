@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from pydantic_core import to_json
 
-from app.http.errors import Refusal
+from app.http.refusal import Refusal
 from app.intake.document import read_document
 from app.intake.weighing import Question, weigh
 from app.web.shown import arrays, is_written, written
@@ -29,6 +29,8 @@ from workers.store.unpack import Scratch
 
 LONGEST_AROUND = 1 << 20
 """Of a job's fields beside its inputs."""
+BYTES_PER_S = 8 << 20
+"""One may take one more second for so many bytes."""
 MARKS = {b"[": 72, b",": 40, b'"': 32, b"{": 200}
 """Bytes that a parsed document takes at least, by what it holds."""
 Charge = Callable[[int], object]

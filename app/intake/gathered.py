@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from starlette.concurrency import run_in_threadpool
 
-from app.http.errors import Invalid, fault
+from app.http.refusal import Invalid, fault
 from app.intake.document import allowed_inputs
 from app.intake.json_ragged import is_series, one_after_the_other
 from app.intake.multipart import Part

@@ -11,8 +11,8 @@ from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, MultipartState, parse_options_header
 from starlette.concurrency import run_in_threadpool
 
-from app.http.errors import Refusal
 from app.http.fetching import Holder
+from app.http.refusal import Refusal
 from app.intake.body import Fetch, announced, feed, is_short, portions, read_short
 from app.intake.scratch import SCRATCH, before
 from workers.store.upload import Writer

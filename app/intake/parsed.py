@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.http.errors import Invalid, fault
+from app.http.refusal import Invalid, fault
 from app.intake.asked import parse_request
 from app.intake.document import Document, read_document
 from app.intake.errands import picked_up

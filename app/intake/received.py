@@ -9,7 +9,7 @@ from pathlib import Path
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
-from app.http.errors import Invalid, Refusal, fault
+from app.http.refusal import Invalid, Refusal, fault
 from app.intake.body import Text, announced, content_type, is_short, read_json
 from app.intake.multipart import Part, Reader, read_multipart
 from app.intake.visit import Desk, Visit

@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Self
 
-from app.http.errors import Refusal
+from app.http.refusal import Refusal
 from workers.store import disk
 
 RETRY = {"Retry-After": "5"}

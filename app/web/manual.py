@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fastapi import Request, Response
 
-from app.http.errors import Refusal
+from app.http.refusal import Refusal
 from app.web.pages import CONTENT_POLICY, HEADERS
 
 SITE = Path(__file__).with_name("site.zip")

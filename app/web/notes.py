@@ -7,9 +7,9 @@ from pydantic_core import from_json
 from starlette.concurrency import run_in_threadpool
 
 from app.http.auth import owner as owner_of
-from app.http.errors import Invalid, Refusal, fault
 from app.http.jobs import JobId
 from app.http.media import JSON
+from app.http.refusal import Invalid, Refusal, fault
 
 Owner = Annotated[str, Depends(owner_of)]
 MOST_BYTES = 1 << 20

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fastapi import Request, Response
 
-from app.http.errors import Refusal
+from app.http.refusal import Refusal
 
 ASSETS = Path(__file__).with_name("assets")
 TYPES = {

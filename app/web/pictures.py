@@ -7,8 +7,8 @@ from starlette.concurrency import run_in_threadpool
 
 from app.answers.answer import json_response
 from app.http.auth import owner as owner_of
-from app.http.errors import Invalid, Refusal, fault
 from app.http.jobs import JobId
+from app.http.refusal import Invalid, Refusal, fault
 from app.web.heat import heat_of
 
 Owner = Annotated[str, Depends(owner_of)]

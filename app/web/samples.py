@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from app.http.errors import Refusal
+from app.http.refusal import Refusal
 from app.web.tables import Cell, Sheet
 from app.web.understood import COLOUR, PLACE
 from kernels import Floats

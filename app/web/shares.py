@@ -14,8 +14,8 @@ from starlette.concurrency import run_in_threadpool
 
 from app.answers.answer import document_of, json_response
 from app.http.auth import owner as owner_of
-from app.http.errors import Refusal
 from app.http.jobs import JobId
+from app.http.refusal import Refusal
 from workers.jobs.job import Job, JobError
 from workers.jobs.shares import Share, TooMany
 from workers.store.reference import names

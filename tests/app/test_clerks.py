@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from app.http.config import HttpSettings
-from app.http.errors import Refusal
 from app.http.main import create_app
+from app.http.refusal import Refusal
 from app.intake.clerks import Clerk, Clerks
 from app.intake.room import Room
 from kernels import InvalidProblem

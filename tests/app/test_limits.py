@@ -8,9 +8,9 @@ import pytest
 
 from app.http.auth import new_key
 from app.http.config import HttpSettings
-from app.http.errors import Refusal
 from app.http.limits import Bucket, Limits
 from app.http.main import create_app
+from app.http.refusal import Refusal
 from tests.app.test_bad_input import check
 from tests.app.test_waiting import Idle, ask, idle  # noqa: F401
 from workers.runtime.config import Settings

@@ -18,7 +18,7 @@ from starlette.background import BackgroundTask
 from starlette.responses import Response, StreamingResponse
 
 from app.answers.packed import Slices
-from app.http.errors import Refusal
+from app.http.refusal import Refusal
 from app.intake.body import SHORT_BYTES, read_short
 from app.intake.multipart import MAX_PARTS, Reader, plain_parts
 from app.intake.room import FRESH_BYTES, Room

@@ -26,7 +26,8 @@ from workers.jobs.job import StoreFull
 from workers.store import pieces
 from workers.store.arena import MARK
 from workers.store.digests import PIECE, digest_of, leaves_of
-from workers.store.folder import Folder, name_of
+from workers.store.folder import Folder
+from workers.store.names import name_of
 from workers.store.store import Store
 
 NPZ, SAFETENSORS = "application/x-npz", "application/x-safetensors"

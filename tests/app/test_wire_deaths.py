@@ -18,7 +18,7 @@ import pytest
 from tests.app.conftest import Service
 from tests.app.test_wire import folder_of, npy
 from workers.store.digests import digest_of
-from workers.store.folder import name_of
+from workers.store.names import name_of
 from workers.store.store import LEFT_S
 
 DIES = """

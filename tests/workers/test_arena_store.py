@@ -26,7 +26,8 @@ from workers.store import disk
 from workers.store import folder as folder_of_blobs
 from workers.store.arena import KEPT, MARK, Arena, is_slab
 from workers.store.digests import PIECE, digest_of
-from workers.store.folder import Folder, file_of, name_of
+from workers.store.folder import Folder
+from workers.store.names import file_of, name_of
 from workers.store.opening import arena_for
 from workers.store.store import Store
 from workers.store.upload import WORTH_A_SLAB, Expected, Writer

@@ -18,7 +18,7 @@ from workers.runtime import batch, document, gpu_memory, run
 from workers.runtime.document import Bench
 from workers.runtime.run import DeviceLost
 from workers.store import inline, shorts, store
-from workers.store.folder import name_of
+from workers.store.names import name_of
 from workers.store.store import Store
 
 Joint = Callable[[Sequence[Any], Any, Deadline], list[tuple[Solution, Certificate] | None]]

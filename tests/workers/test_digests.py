@@ -10,7 +10,7 @@ import pytest
 
 from workers.jobs.job import UnknownBlob
 from workers.store.digests import LEAF, OLD_TREE, PIECE, TREE, Following, Hashed, digest_of, digest_of_file
-from workers.store.folder import FILE, file_of, name_in, name_of
+from workers.store.names import FILE, file_of, name_in, name_of
 from workers.store.pieces import Filling
 
 SIZES = (0, 1, LEAF, LEAF + 1, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 3 * PIECE + LEAF, 3 * PIECE + 12345)

@@ -34,8 +34,8 @@ from workers.jobs.room import is_roomy
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect
 from workers.runtime.redis_server import EmbeddedRedis
-from workers.store.folder import name_of
 from workers.store.inline import carried
+from workers.store.names import name_of
 from workers.store.reference import of_array
 
 COST = np.array([[4.0, 1.0], [2.0, 0.0]])

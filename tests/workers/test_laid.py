@@ -21,7 +21,8 @@ from workers.runtime.document import Bench
 from workers.runtime.run import _found
 from workers.store import folder as folders
 from workers.store.digests import PIECE
-from workers.store.folder import Folder, name_of
+from workers.store.folder import Folder
+from workers.store.names import name_of
 from workers.store.store import LEFT_S, Store
 
 OWNER = "ann"

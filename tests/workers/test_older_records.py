@@ -16,7 +16,7 @@ from workers.jobs.queue import Jobs
 from workers.runtime import child
 from workers.runtime.document import Bench
 from workers.store.codec import Form, InvalidUpload, encode
-from workers.store.folder import name_of
+from workers.store.names import name_of
 
 COST = np.array([[4, 1, 3], [2, 0, 5], [3, 2, 2]])
 FILE = npy(COST)

@@ -13,7 +13,7 @@ from kernels import Array, Csr
 from tests.workers.test_codec import MATRIX, npy, tensors
 from workers.jobs.queue import Jobs
 from workers.store.codec import AS_FOUND, Decoded, Form, InvalidUpload, encode, read
-from workers.store.folder import name_of
+from workers.store.names import name_of
 from workers.store.reference import blobs, form_of, frozen, names, of_array, of_file, shown, written
 
 DIGEST = "sha256:" + "0" * 64

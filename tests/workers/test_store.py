@@ -18,7 +18,7 @@ from workers.jobs.job import DigestMismatch, Submission, UnknownBlob, UploadTooL
 from workers.jobs.queue import Jobs
 from workers.runtime.config import Settings
 from workers.store.codec import Form, InvalidUpload
-from workers.store.folder import name_of
+from workers.store.names import name_of
 from workers.store.reference import of_array
 from workers.store.store import Store, open_store
 

@@ -22,7 +22,7 @@ from workers.jobs.wire import Cut, Wire
 from workers.runtime.clock import Clock
 from workers.runtime.config import Settings
 from workers.runtime.connection import WRITE_S
-from workers.store.folder import name_of
+from workers.store.names import name_of
 
 FRESH_S = 0.25
 """What is younger than this needs no other look."""

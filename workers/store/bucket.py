@@ -8,7 +8,8 @@ from typing import Any
 
 from workers.jobs.job import StoreFull, Unavailable, UnknownBlob
 from workers.store.disk import room
-from workers.store.folder import Folder, file_of
+from workers.store.folder import Folder
+from workers.store.names import file_of
 
 MISSING = {"404", "NoSuchKey", "NotFound"}
 ASKED_FOR_ONE = {"head_object", "get_object", "download_file", "delete_object"}

@@ -19,8 +19,8 @@ from workers.jobs.job import InputRef
 from workers.store import layouts
 from workers.store.codec import AS_FOUND, FORMATS, Form, InvalidUpload, Limits, Reading, describe, read, write_npy
 from workers.store.digests import Hashed, digest_of_file, digest_of_short
-from workers.store.folder import name_of
 from workers.store.inline import MOST_BYTES, is_inline
+from workers.store.names import name_of
 from workers.store.narrow import checked_scale
 
 CSR_PARTS = ("indptr", "indices", "values")

@@ -29,9 +29,10 @@ from workers.store.bucket import Bucket
 from workers.store.codec import AS_FOUND, Form, InvalidUpload, Limits, Reading, read, several, sparse, write_npy
 from workers.store.digests import TREE
 from workers.store.disk import require_space, room
-from workers.store.folder import Folder, hexadecimal, is_name, name_of
+from workers.store.folder import Folder
 from workers.store.former import former_form
 from workers.store.inline import unpack
+from workers.store.names import hexadecimal, is_name, name_of
 from workers.store.opening import arena_for, root_of
 from workers.store.reference import CSR_PARTS, form_of, frozen, written
 from workers.store.shorts import Sheaf, Short, read_short

@@ -16,8 +16,9 @@ import numpy as np
 from kernels import Array
 from workers.jobs.job import UnknownBlob
 from workers.store.codec import Limits
-from workers.store.folder import Folder, file_of, name_of
+from workers.store.folder import Folder
 from workers.store.layouts import npy_form
+from workers.store.names import file_of, name_of
 
 
 def read_swift(folder: Any, reference: Mapping[str, Any], owner: str, limits: Limits) -> Array | None:

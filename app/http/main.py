@@ -42,6 +42,8 @@ ABOUT = (
 
 UNUSED: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}
 """FastAPI's own telemetry, which asks for its settings at every request; requests are traced and counted here."""
+CLERK_AFTER_S = 1.0
+"""Of the service's life. Who sends something for a clerk before waits for it."""
 
 
 def create_app(settings: Settings | None = None, http: HttpSettings | None = None) -> FastAPI:
@@ -81,12 +83,18 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
     return app
 
 
+async def _clerk_later(clerks: Clerks) -> None:
+    """Loading it takes most of a second, which workers that start now need more."""
+    await asyncio.sleep(CLERK_AFTER_S)
+    await clerks.prepare()
+
+
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     traces.prepare()
     pace_here()  # some 10 ms of measuring, and numpy.random: the first request would wait for both
     app.state.waiting.start()
-    prepared = asyncio.create_task(app.state.desk.clerks.prepare())
+    prepared = asyncio.create_task(_clerk_later(app.state.desk.clerks))
     async with app.state.agents.running() if app.state.agents else nullcontext():
         yield
     prepared.cancel()

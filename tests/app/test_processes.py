@@ -133,7 +133,7 @@ def leaves(service: Served) -> int:
 
 def test_a_lame_duck_answers_and_takes_nothing_new(tmp_path: Path) -> None:
     for count in ("1", "2"):
-        with served(tmp_path / count, ALLOT_API_WORKERS=count, ALLOT_LAME_S="4") as service:
+        with served(tmp_path / count, ALLOT_API_WORKERS=count, ALLOT_LAME_S=str(allowed(4))) as service:
             job = httpx.post(f"{service.url}/v1/jobs", json=LAP, timeout=20).json()["links"]
             service.process.terminate()
             eventually(lambda: httpx.get(f"{service.url}/readyz", timeout=20).status_code == 503, 3)
@@ -146,7 +146,7 @@ def test_a_lame_duck_answers_and_takes_nothing_new(tmp_path: Path) -> None:
             begun = time.monotonic()
             poll = httpx.get(f"{service.url}{job['self']}?wait=60", timeout=70)  # is answered when HTTP ends
             assert (poll.status_code, time.monotonic() - begun < allowed(20)) == (200, True)
-            assert service.process.wait(30) == 0
+            assert service.process.wait(allowed(30)) == 0
 
 
 def test_a_process_that_is_still_starting_becomes_a_lame_duck_too(tmp_path: Path) -> None:

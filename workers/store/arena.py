@@ -29,7 +29,9 @@ import uuid
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from workers.runtime.config import private_folder
 from workers.store.slab import Slab
@@ -151,8 +153,8 @@ class Arena:
         """Give back all memory that holds nothing of its own. Called when the service ends."""
         with contextlib.suppress(OSError), self._alone():
             self._reap()
-            for path in [*self.spare.iterdir(), *self._kept()]:
-                _unlink(path)
+            for one in [*self._spare(), *self._kept()]:
+                _unlink(Path(one.path))
             for folder in (self.spare, self._taken, self.blobs):
                 folder.rmdir()  # what is not empty stays, and all around it
             shutil.rmtree(self.root)
@@ -178,28 +180,28 @@ class Arena:
                 path.rename(self.spare / path.name)
                 os.close(descriptor)
 
-    def _kept(self) -> list[Path]:
-        """Slabs that may be taken though they have a name, the least recently laid first."""
-        kept = [(path, path.stat()) for path in self.blobs.iterdir()]
-        return [path for path, found in sorted(kept, key=lambda one: one[1].st_mtime) if found.st_mode & 0o777 == KEPT]
+    def _spare(self) -> list["_Lying"]:
+        return _lying(self.spare)
+
+    def _kept(self) -> list["_Lying"]:
+        return _free_of(_lying(self.blobs))
 
     def _again(self, size: int) -> "_Found | None":
         """A slab of exactly that size."""
-        for path in [*self.spare.iterdir(), *self._kept()]:
-            if path.stat().st_size == size and (found := self._taken_from(path)):
+        for one in chain.from_iterable(look() for look in (self._spare, self._kept)):
+            if one.size == size and (found := self._taken_from(Path(one.path))):
                 return found
         return None
 
     def _like(self, size: int) -> "_Found | None":
         """A spare slab of nearly that size, the nearest first, cut or lengthened."""
-        sizes = {path: path.stat().st_size for path in self.spare.iterdir()}
-        for path in sorted(sizes, key=lambda path: abs(sizes[path] - size)):
-            if not LEAST * size <= sizes[path] <= MOST * size or not (found := self._taken_from(path)):
+        for one in sorted(self._spare(), key=lambda one: abs(one.size - size)):
+            if not LEAST * size <= one.size <= MOST * size or not (found := self._taken_from(Path(one.path))):
                 continue
-            if size <= sizes[path] or self._make_room(size - sizes[path]):
+            if size <= one.size or self._make_room(size - one.size):
                 os.ftruncate(found.descriptor, size)
                 return replace(found, whole=min(found.whole, size))
-            found.path.rename(path)
+            found.path.rename(one.path)
             os.close(found.descriptor)
         return None
 
@@ -215,15 +217,14 @@ class Arena:
         return _Found(taken, descriptor, now.st_size if now.st_blocks * BLOCK >= now.st_size else 0)
 
     def _make_room(self, size: int) -> bool:
-        folders = (self.spare, self._taken, self.blobs)
-        used = sum(path.stat().st_size for folder in folders for path in folder.iterdir())
-        free = {path: path.stat().st_size for path in [*self.spare.iterdir(), *self._kept()]}
-        if used - sum(free.values()) + size > self._most:
+        spare, named = self._spare(), _lying(self.blobs)
+        free, used = [*spare, *_free_of(named)], sum(one.size for one in (*spare, *named, *_lying(self._taken)))
+        if used - sum(one.size for one in free) + size > self._most:
             return False
-        for path, count in free.items():
+        for one in free:
             if used + size <= self._most:
                 break
-            used -= count if _unlink(path) else 0
+            used -= one.size if _unlink(Path(one.path)) else 0
         return used + size <= self._most
 
     def _new(self, size: int) -> "_Found":
@@ -232,6 +233,33 @@ class Arena:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         os.ftruncate(descriptor, size)  # counts from now on
         return _Found(path, descriptor, 0)
+
+
+class _Lying(NamedTuple):
+    """A slab in one of the folders."""
+
+    path: str
+    size: int
+    mode: int
+    laid: float
+
+
+def _lying(folder: Path) -> list[_Lying]:
+    """What lies there. One look at each, for there may be thousands, while whoever has the lock looks through them."""
+    found = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            try:
+                at = entry.stat()
+            except FileNotFoundError:  # its name has gone, for which no lock is needed
+                continue
+            found.append(_Lying(entry.path, at.st_size, at.st_mode & 0o777, at.st_mtime))
+    return found
+
+
+def _free_of(named: list[_Lying]) -> list[_Lying]:
+    """Slabs that may be taken though they have a name, the least recently laid first."""
+    return sorted((one for one in named if one.mode == KEPT), key=lambda one: one.laid)
 
 
 @dataclass(frozen=True)

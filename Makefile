@@ -33,7 +33,7 @@ $(VENV)/warm: $(BIN)/allot
 
 $(VENV)/dev: $(VENV)/warm
 	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[dev]'
-	@touch $@
+	@touch $(VENV)/warm $@ # pip has written $(BIN)/allot anew, which is nothing to compile for
 
 install: $(VENV)/warm ## make .venv with the service (and CUDA where nvidia-smi shows a GPU; CUBINS=90 compiles its kernels for sm_90)
 

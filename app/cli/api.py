@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from app.http.config import HttpSettings
 from workers.runtime import logs
 from workers.runtime.config import Settings
-from workers.runtime.process import die_with
+from workers.runtime.process import die_with, program
 
 POLL_S = 0.1
 LONGEST_DELAY_S = 10.0
@@ -90,7 +90,7 @@ class Front:
             LOG.warning("an API process ended with %s; again in %.1f s", code, place.delay_s)
         if now >= place.due:
             number = place.listener.fileno()
-            command = [sys.executable, "-m", "app.cli.api", str(os.getpid()), str(number)]
+            command = program("app.cli.api", str(os.getpid()), str(number))
             place.process = subprocess.Popen(
                 command, env=self._environ, pass_fds=[number], stdin=subprocess.DEVNULL, process_group=0
             )

@@ -23,6 +23,7 @@ import httpx
 import numpy as np
 
 from kernels import SOLVERS, Demonstration, Solver, WrongAnswer
+from workers.runtime.process import program
 
 READY_S = 300.0
 GPU_READY_S = 120.0
@@ -57,7 +58,7 @@ def demo(args: Namespace) -> int:
 @contextlib.contextmanager
 def service(folder: Path, workers: int | None) -> Iterator[httpx.Client]:
     """`allot serve` on a free port with its data in `folder`, ready; it is stopped with the block."""
-    command = [sys.executable, "-m", "app.cli.main", "serve", "--port", "0", "--data-dir", str(folder / "data")]
+    command = program("app.cli.main", "serve", "--port", "0", "--data-dir", str(folder / "data"))
     command += ["--workers", str(workers)] if workers is not None else []
     env = {name: value for name, value in os.environ.items() if not name.startswith("ALLOT_")}
     env["ALLOT_WARM_FORMS"] = "shown"

@@ -12,7 +12,6 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
@@ -25,7 +24,7 @@ from app.http.refusal import Refusal
 from app.intake.errands import BYTES_PER_S
 from kernels import InvalidProblem
 from workers.jobs.job import StoreFull
-from workers.runtime.process import with_threads
+from workers.runtime.process import program, with_threads
 from workers.store.codec import InvalidUpload
 
 MOST_WAITING = 256
@@ -34,7 +33,6 @@ PATIENCE = 3.0
 """How much longer than its processor time an errand may take on a busy machine."""
 START_S = 60.0
 T = TypeVar("T")
-STARTED = (sys.executable, "-m", "app.intake.clerk")
 
 
 class Clerk:
@@ -114,7 +112,9 @@ class Clerk:
             self.stop()
             known = {name: value for name, value in os.environ.items() if not name.startswith("ALLOT_")}  # no secrets
             environ = with_threads(known, 1) | {"RUST_BACKTRACE": "0"}  # making one takes the memory that ran out
-            self._process = subprocess.Popen(STARTED, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environ)
+            self._process = subprocess.Popen(
+                program("app.intake.clerk"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environ
+            )
             self._hear(self._process, time.monotonic() + START_S)
         return self._process
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import atexit
-import importlib.util
+import importlib.metadata
 import os
 import re
 import subprocess
@@ -26,10 +26,13 @@ def start(workers: int | None = None) -> tuple[str, Callable[[], None]]:
     Raises:
         Unreachable: the service is not installed, or did not start; with the end of its log.
     """
-    if importlib.util.find_spec("app") is None:
-        raise Unreachable("a service of one's own needs the package `allot` in this environment: pip install allot")
+    try:
+        importlib.metadata.distribution("allot")
+    except importlib.metadata.PackageNotFoundError:
+        missing = "a service of one's own needs the package `allot` in this environment: pip install allot"
+        raise Unreachable(missing) from None
     folder = tempfile.TemporaryDirectory(prefix="allot-local-", ignore_cleanup_errors=True)
-    command = [sys.executable, "-m", "app.cli.main", "serve", "--port", "0", "--data-dir", folder.name]
+    command = [sys.executable, "-P", "-m", "app.cli.main", "serve", "--port", "0", "--data-dir", folder.name]
     command += ["--workers", str(workers)] if workers is not None else []
     env = {name: value for name, value in os.environ.items() if not name.startswith("ALLOT_")}
     log = tempfile.TemporaryFile("w+")  # noqa: SIM115

@@ -6,8 +6,13 @@ import pytest
 from allot_client import Client, Unreachable
 
 
-def test_a_service_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_service_of_ones_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In the folder of somebody's own program, whose packages have names that ours have."""
     monkeypatch.setenv("ALLOT_REDIS_URL", "redis://127.0.0.1:9")  # of another service, which is not meant
+    monkeypatch.chdir(tmp_path)
+    for name in ("app", "workers", "kernels"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise ImportError('this is no package of allot')")
     mine = psutil.Process()
     before = set(mine.children(recursive=True))
     with Client.local(workers=1) as client:

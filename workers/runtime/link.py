@@ -8,12 +8,13 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic_core import to_json
+
+from workers.runtime.process import program
 
 RECEIVE = 1 << 16
 NOT_PASSED_ON = ("CUBLAS_EMULATE_DOUBLE_PRECISION", "CUBLAS_EMULATION_STRATEGY")
@@ -67,7 +68,7 @@ class Link:
             passed = theirs.fileno(), shared.fileno()
             told = (str(passed[0]), self._device, str(os.getpid()), str(passed[1]))
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "workers.runtime.child", *told],
+                program("workers.runtime.child", *told),
                 env=self._environ,
                 pass_fds=passed,
                 stdin=subprocess.DEVNULL,

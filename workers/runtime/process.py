@@ -3,6 +3,7 @@
 import ctypes
 import os
 import signal
+import sys
 from pathlib import Path
 
 import psutil
@@ -11,7 +12,19 @@ PR_SET_PDEATHSIG = 1
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+ROOT = Path(__file__).parents[2]
+"""Where Allot's packages lie."""
 _libc = ctypes.CDLL(None, use_errno=True)
+
+
+def program(module: str, *arguments: str) -> list[str]:
+    """The command of another of the service's processes, which loads the code that this one did.
+
+    Python would look into the folder where the service was started first, and find somebody's own `app` there, or the
+    sources that an installed package was made of.
+    """
+    aside = [] if Path.cwd() == ROOT else ["-P"]
+    return [sys.executable, *aside, "-m", module, *arguments]
 
 
 def die_with(parent: int, with_signal: signal.Signals = signal.SIGKILL) -> None:

@@ -12,14 +12,13 @@ import logging
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from dataclasses import dataclass, field, replace
 
 from workers.runtime import devices, logs
 from workers.runtime.config import Settings
-from workers.runtime.process import cpus
+from workers.runtime.process import cpus, program
 from workers.runtime.redis_server import EmbeddedRedis
 
 POLL_S = 0.05
@@ -121,7 +120,7 @@ class Supervisor:
             log.warning("worker %s ended with %s; again in %.1f s", place.arguments, code, place.delay_s)
         if now >= place.due:
             place.process = subprocess.Popen(
-                [sys.executable, "-m", "workers.runtime.worker", "--parent", str(os.getpid()), *place.arguments],
+                program("workers.runtime.worker", "--parent", str(os.getpid()), *place.arguments),
                 env=self._environ,
                 stdin=subprocess.DEVNULL,
                 process_group=0,  # a Ctrl-C in the terminal is for the service alone

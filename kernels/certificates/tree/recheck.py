@@ -21,8 +21,8 @@ from kernels.certificates.tree.cover import Tree
 from kernels.problems import Array, QuadraticAssignment
 
 LARGEST = 1 << 51
-SWEEPS_AT_ROOT, SWEEPS, SWEEPS_OF_LEAF = 150, 12, 120
-PATIENCE_AT_ROOT, PATIENCE, PATIENCE_OF_LEAF = 2000, 8, 60
+SWEEPS_AT_ROOT, SWEEPS, SWEEPS_OF_LEAF = 150, 12, 30
+PATIENCE_AT_ROOT, PATIENCE, PATIENCE_OF_LEAF = 2000, 8, 10
 OWN_NODES = 2000
 """Nodes that are made below one leaf before it is given up."""
 PIECE = 30_000_000

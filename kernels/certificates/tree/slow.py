@@ -16,7 +16,7 @@ from kernels.certificates.exact.quadratic import Problem
 from kernels.certificates.exact.statement import Inputs, plain
 from kernels.certificates.tree.slow_bound import Part, cut, raised, step
 
-AT_ROOT, INSIDE, AT_LEAF = (200, 3000), (14, 10), (80, 60)
+AT_ROOT, INSIDE, AT_LEAF = (200, 3000), (14, 10), (30, 10)
 """Sweeps at most, and how many like the last may still be needed for another to be made."""
 OWN_NODES, FEW = 2000, 3
 LEAF, TWIN, OPEN = 255, 254, 253

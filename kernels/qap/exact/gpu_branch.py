@@ -153,8 +153,8 @@ class DeviceTree:
         above = branch.root(ascent)
         leaders, prices = (np.minimum(x // self.divisor, room + 1) for x in (above.leaders, above.prices))
         root.arena[:] = cupy.asarray(np.concatenate((leaders.ravel(), prices.ravel())).astype(np.int32))
-        node = np.zeros(1, NODE)
-        node["bound"], node["line"] = ascent.total // self.divisor, branch.choose_line(leaders, room)
+        node, every = np.zeros(1, NODE), np.ones(n, np.bool_)
+        node["bound"], node["line"] = ascent.total // self.divisor, branch.choose_line(leaders, room, every, every)
         line = int(node["line"][0])
         node["leaders"][0, :n] = leaders[line] if line < n else leaders[:, line - n]
         node["facilities"][0, :n] = node["locations"][0, :n] = np.arange(n)

@@ -9,6 +9,7 @@ from kernels.problems import QuadraticAssignment
 from kernels.problems.arrays import Integers
 from kernels.qap.bounds import rlt1
 from kernels.qap.exact import branch, symmetry
+from kernels.qap.exact.ascent import ascend
 from kernels.qap.exact.exclusion import exclude
 from kernels.qap.exact.proof import Proof
 
@@ -72,7 +73,7 @@ def test_an_ascent_keeps_its_bound_on_all_that_is_within_the_room(sweeps: int) -
         leaders, prices = node(6, 64, seed)
         before = held((leaders, prices))
         room = sorted(before.values())[seed * 20]
-        left = int(branch.ascend(leaders, prices, room, sweeps, GO_ON))
+        left = int(ascend(leaders, prices, room, sweeps, GO_ON))
         after = held((leaders, prices))
         near = {p: cost for p, cost in before.items() if cost <= room}
         assert left >= 0
@@ -83,7 +84,7 @@ def test_an_ascent_beyond_the_room_is_cut_short() -> None:
     for seed in range(12):
         leaders, prices = node(6, 64, seed)
         room = min(held((leaders, prices)).values()) - 1
-        assert branch.ascend(leaders, prices, room, 200, GO_ON) >= -room - 1
+        assert ascend(leaders, prices, room, 200, GO_ON) >= -room - 1
 
 
 def grid(rows: int, columns: int, seed: int) -> QuadraticAssignment:

@@ -372,7 +372,9 @@ QAPLIB = os.environ.get("ALLOT_QAPLIB_DIR")
 
 
 @pytest.mark.skipif(QAPLIB is None, reason="ALLOT_QAPLIB_DIR names no folder")
-@pytest.mark.parametrize("name", ["nug12", "chr12a", "rou12", "had12", "scr12", "tai12a", "nug15", "chr15a", "tai15b"])
+@pytest.mark.parametrize(
+    "name", ["nug12", "chr12a", "rou12", "had12", "scr12", "tai12a", "nug15", "chr15a", "tai15b", "els19"]
+)
 def test_qaplib_is_proved(name: str) -> None:
     folder = Path(QAPLIB or "")
     flow, distance = qaplib.parse_dat((folder / f"{name}.dat").read_text())

@@ -111,6 +111,20 @@ def test_the_root_is_branched_where_symmetry_leaves_the_fewest() -> None:
     assert len(children) <= 3  # a corner, an edge, the middle
 
 
+def test_the_root_of_a_devices_tree_is_branched_there_too() -> None:
+    """By its leaders a place is the better line, by symmetry any facility, which has 3 places."""
+    gpu_branch = pytest.importorskip("kernels.qap.exact.gpu_branch")
+    problem = grid(4, 4, 0)
+    tree = gpu_branch.DeviceTree.__new__(gpu_branch.DeviceTree)
+    tree.problem, tree.divisor, tree._classes, tree._ascent = problem, 1, {}, rlt1.DualAscent(problem)
+    tree._alike = symmetry.automorphisms(problem)
+    leaders = np.zeros((16, 16), np.int64)
+    leaders[:, 5] = 30  # by its leaders alone, that place
+    nodes = tree._topmost(leaders, 40)
+    assert nodes["line"][0] < 16
+    assert tree._open(nodes, 16, 40).sum() == 3
+
+
 @pytest.mark.parametrize(
     ("problem", "most"), [(grid(3, 4, 1), 62), (grid(4, 4, 1), 873), (uniform(12, 1), 48), (uniform(13, 2), 133)]
 )

@@ -31,6 +31,8 @@ Same = TypeVar("Same", bound=Array)
 """What goes through a check comes out of it."""
 Floats = npt.NDArray[np.float64]
 """Where float32 would lose what follows: logarithms, exponentials, sums that a proof rests on."""
+Floats32 = npt.NDArray[np.float32]
+"""Whole numbers below 2^24, where twice as many go into a vector."""
 AnyFloats = npt.NDArray[np.floating[Any]]
 """Of that or of more digits, as `np.longdouble` has where the machine has them."""
 Reals = npt.NDArray[np.float32 | np.float64]

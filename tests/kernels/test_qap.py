@@ -16,6 +16,7 @@ from kernels.qap.bounds import lower as bounds
 from kernels.qap.bounds import rlt1
 from kernels.qap.cpu import tabu
 from kernels.qap.exact import branch, symmetry
+from kernels.qap.exact.ascent import SWEEPS, ascend
 from kernels.qap.exact.proof import Proof
 from kernels.qap.form import search_form
 from tests.instances import quadratic as instances
@@ -182,8 +183,8 @@ def test_a_tree_that_is_stopped_ends_within_a_sweep_and_loses_nothing() -> None:
     alike = symmetry.automorphisms(problem)
     assert branch.split(root, root.bound + room, alike, stop) == [root]
     once, stopped = ((root.leaders.copy(), root.prices.copy()) for _ in range(2))
-    left = branch.ascend(*once, room, 1, np.zeros(1, np.uint8))
-    assert branch.ascend(*stopped, room, branch.SWEEPS, stop) == left
+    left = ascend(*once, room, 1, np.zeros(1, np.uint8))
+    assert ascend(*stopped, room, SWEEPS, stop) == left
     np.testing.assert_array_equal(stopped[1], once[1])
 
 

@@ -21,9 +21,9 @@ from kernels.certificates.tree.cover import Tree
 from kernels.problems import Array, QuadraticAssignment
 
 LARGEST = 1 << 51
-SWEEPS_AT_ROOT, SWEEPS, SWEEPS_OF_LEAF = 150, 12, 120
-PATIENCE_AT_ROOT, PATIENCE, PATIENCE_OF_LEAF = 2000, 8, 60
-OWN_NODES = 2000
+SWEEPS_AT_ROOT, SWEEPS, SWEEPS_OF_LEAF = 150, 12, 30
+PATIENCE_AT_ROOT, PATIENCE, PATIENCE_OF_LEAF = 2000, 8, 10
+OWN_NODES = 20_000
 """Nodes that are made below one leaf before it is given up."""
 PIECE = 30_000_000
 """Of sweeps between two looks at the clock, in m^5 each: about 0.2 s."""
@@ -126,7 +126,7 @@ class Recheck:
         if len(part.facilities) <= FEW:
             self._price_all(part)
             return nodes
-        if self._bounded(part, SWEEPS_OF_LEAF, PATIENCE_OF_LEAF):
+        if self._bounded(part, *((SWEEPS_OF_LEAF, PATIENCE_OF_LEAF) if part.placed else self._effort(part))):
             return nodes
         m, open_ = len(part.facilities), ~part.closed
         line = int(np.concatenate((open_.sum(axis=1), open_.sum(axis=0))).argmin())

@@ -16,9 +16,9 @@ from kernels.certificates.exact.quadratic import Problem
 from kernels.certificates.exact.statement import Inputs, plain
 from kernels.certificates.tree.slow_bound import Part, cut, raised, step
 
-AT_ROOT, INSIDE, AT_LEAF = (200, 3000), (14, 10), (80, 60)
+AT_ROOT, INSIDE, AT_LEAF = (200, 3000), (14, 10), (30, 10)
 """Sweeps at most, and how many like the last may still be needed for another to be made."""
-OWN_NODES, FEW = 2000, 3
+OWN_NODES, FEW = 20_000, 3
 LEAF, TWIN, OPEN = 255, 254, 253
 HEAD = 47
 
@@ -146,7 +146,7 @@ class _Walk:
                 places = {**part.placed, **dict(zip(part.facilities, order, strict=True))}
                 self._price([places[i] for i in range(self.problem.n)])
             return nodes
-        if raised(self.data, part, self.above, *AT_LEAF):
+        if raised(self.data, part, self.above, *(AT_LEAF if part.placed else AT_ROOT)):
             return nodes
         open_ = ~part.closed
         line = int(np.concatenate((open_.sum(axis=1), open_.sum(axis=0))).argmin())

@@ -13,14 +13,14 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
-from kernels.problems.arrays import Bytes, Indices, Integers
-from kernels.qap.bounds.lap import assign
+from kernels.problems.arrays import Bytes, Indices, Integers, Mask
 from kernels.qap.bounds.rlt1 import DualAscent
 from kernels.qap.exact import symmetry
+from kernels.qap.exact.ascent import SWEEPS, ascend, pair_of
 from kernels.qap.exact.log import LEAF, OPEN, TWIN, Record
 
-SWEEPS, PATIENCE, SHARP = 30, 7, 1.0
-"""Of a node: the most sweeps, and how many sweeps like the last one it may still need for another to be made."""
+SHARP = 1.0
+"""Of the work below a child: 2 to this times its share of the room."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,102 +50,19 @@ def root(ascent: DualAscent) -> Node:
     return Node(ascent.leaders.copy(), prices, ascent.total, everyone, everyone, np.full(n, -1))
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _pair(i: int, k: int, m: int) -> Any:
-    return i * (2 * m - i - 1) // 2 + k - i - 1
-
-
-@register_jitable(no_cfunc_wrapper=True)
-def _take(prices: Integers, share: Integers, rank: Integers, i: int, j: int, cap: int, cost: Integers) -> None:
-    """What pair (i, j) may ask of the others: half of each price where the other's row comes later, else all of it."""
-    m = share.shape[0]
-    for a in range(m - 1):
-        k = a + (a >= i)
-        at, later = _pair(min(i, k), max(i, k), m), rank[k] > rank[i]
-        for b in range(m - 1):
-            other = b + (b >= j)
-            x = prices[at, j, other] if i < k else prices[at, other, j]
-            if later:
-                x += share[i, j] + share[k, other]
-            cost[a, b] = cap if x >= cap else (x + 1) // 2 if later else x
-
-
-@register_jitable(no_cfunc_wrapper=True)
-def _give(prices: Integers, rank: Integers, i: int, j: int, cap: int, cost: Integers, u: Integers, v: Integers,
-          barred: bool) -> None:  # fmt: skip
-    """Leave the reduced costs, and the halves not taken, as the prices."""
-    m = rank.size
-    for a in range(m - 1):
-        k = a + (a >= i)
-        at, later = _pair(min(i, k), max(i, k), m), rank[k] > rank[i]
-        for b in range(m - 1):
-            other = b + (b >= j)
-            x = cost[a, b]
-            if barred or x >= cap:
-                x = cap
-            else:
-                x += (max(x - 1, 0) if later else 0) - u[a] - v[b]
-            if i < k:
-                prices[at, j, other] = x
-            else:
-                prices[at, other, j] = x
-
-
-@register_jitable(no_cfunc_wrapper=True)
-def sweep(leaders: Integers, prices: Integers, room: int, order: Indices) -> Any:
-    """One sweep over the rows of pairs in that order, as in branch.cu; returns what the bound gains."""
-    m = leaders.shape[0]
-    cap, less = room + 1, m - 1
-    share, rank = np.empty((m, m), np.int64), np.empty(m, np.int64)
-    for i in range(m):
-        rank[order[i]] = i
-        for j in range(m):
-            share[i, j] = cap if leaders[i, j] >= cap else leaders[i, j] // less
-            leaders[i, j] = cap if leaders[i, j] >= cap else leaders[i, j] - share[i, j] * less
-    cost = np.empty((less, less), np.int64)
-    u, v, row_of = np.empty(less, np.int64), np.empty(less, np.int64), np.empty(less, np.int64)
-    for i in order:
-        for j in range(m):
-            _take(prices, share, rank, i, j, cap, cost)
-            if leaders[i, j] < cap:
-                leaders[i, j] = min(cap, leaders[i, j] + assign(cost, u, v, row_of))
-            _give(prices, rank, i, j, cap, cost, u, v, leaders[i, j] >= cap)
-    u, v, row_of = np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m, np.int64)
-    gain = assign(leaders, u, v, row_of)
-    for i in range(m):
-        for j in range(m):
-            if leaders[i, j] < cap:
-                leaders[i, j] -= u[i] + v[j]
-    return gain
-
-
 @njit(cache=True, nogil=True)
-def ascend(leaders: Integers, prices: Integers, room: int, sweeps: int, stop: Bytes) -> Any:
-    """Sweep until nothing within `room` is left, it is too far away, or `stop`; the room left, negative when done."""
-    m = leaders.shape[0]
-    order, state = np.arange(m), np.uint32(m)
-    for _ in range(sweeps):
-        for a in range(m - 1, 0, -1):
-            state = np.uint32(state * np.uint32(1664525) + np.uint32(1013904223))
-            b = np.int64(state >> np.uint32(8)) % (a + 1)
-            order[a], order[b] = order[b], order[a]
-        gain = sweep(leaders, prices, room, order)
-        room -= gain
-        if room < 0 or gain * PATIENCE < room or stop[0] != 0:
-            break
-    return room
+def choose_line(leaders: Integers, room: int, facilities: Mask, locations: Mask) -> Any:
+    """The row (0 <= k < m) or column (m <= k < 2 m) with the least work below it, as in branch.cu.
 
-
-@njit(cache=True, nogil=True)
-def choose_line(leaders: Integers, room: int) -> Any:
-    """The row (0 <= k < m) or column (m <= k < 2 m) with the least work below it, as in branch.cu."""
+    facilities, locations: (m,), which of them a branch tries; one of each class of equals.
+    """
     m = leaders.shape[0]
     best, least = 0, np.inf
     for line in range(2 * m):
         work = 0.0
         for a in range(m):
             x = leaders[line, a] if line < m else leaders[a, line - m]
-            if x <= room:
+            if x <= room and (locations[a] if line < m else facilities[a]):
                 work += 2.0 ** (SHARP * (room - x) / (room + 1))
         if work < least:
             best, least = line, work
@@ -161,12 +78,12 @@ def fix(leaders: Integers, prices: Integers, i: int, j: int) -> Any:
     at = 0
     for a in range(m):
         k = a + (a >= i)
-        of = _pair(min(i, k), max(i, k), wide)
+        of = pair_of(min(i, k), max(i, k), wide)
         for c in range(m):
             q = c + (c >= j)
             new[a, c] = leaders[k, q] + (prices[of, j, q] if i < k else prices[of, q, j])
         for b in range(a + 1, m):
-            block = prices[_pair(k, b + (b >= i), wide)]
+            block = prices[pair_of(k, b + (b >= i), wide)]
             for c in range(m):
                 for d in range(m):
                     rest[at, c, d] = block[c + (c >= j), d + (d >= j)]
@@ -213,7 +130,8 @@ def explore(
         _note(log, at, LEAF if room < 0 else OPEN)
         return 1 if room < 0 else 0
     bound = limit - room
-    line, done = choose_line(leaders, room), 1
+    every = np.ones(size, np.bool_)
+    line, done = choose_line(leaders, room, every, every), 1
     _note(log, at, line)
     for a in range(size):
         i, j = (line, a) if line < size else (a, line - size)
@@ -274,12 +192,14 @@ def split(node: Node, limit: int, alike: tuple[list[Integers], list[Integers]], 
         return []
     if stop[0]:
         return [node]
-    line, size = int(choose_line(leaders, room)), len(node.facilities)
+    size, places = len(node.facilities), np.flatnonzero(node.fixed >= 0)
+    held = places, node.fixed[places]
+    candidates = node.facilities, node.locations
+    firsts = [symmetry.representatives(candidates[side], alike[side], held[side]) for side in (0, 1)]
+    first = [np.isin(candidates[side], list(firsts[side])) for side in (0, 1)]
+    line = int(choose_line(leaders, room, first[0], first[1]))
     node.record.code = line
     side = int(line < size)
-    places = np.flatnonzero(node.fixed >= 0)
-    candidates, still = (node.locations, node.fixed[places]) if side else (node.facilities, places)
-    open_to = symmetry.representatives(candidates, alike[side], still)
     children = []
     for a in range(size):
         record = Record(LEAF)
@@ -287,7 +207,8 @@ def split(node: Node, limit: int, alike: tuple[list[Integers], list[Integers]], 
         i, j = (line, a) if side else (a, line - size)
         if leaders[i, j] > room:
             continue
-        g = None if candidates[a] in open_to else symmetry.mapping(open_to, int(candidates[a]), alike[side], still)
+        mine = int(candidates[side][a])
+        g = None if first[side][a] else symmetry.mapping(firsts[side], mine, alike[side], held[side])
         if g is not None:
             record.code, record.twin = TWIN, (side, g.astype(np.uint8).tobytes())
             continue

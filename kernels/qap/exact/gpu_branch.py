@@ -153,14 +153,20 @@ class DeviceTree:
         above = branch.root(ascent)
         leaders, prices = (np.minimum(x // self.divisor, room + 1) for x in (above.leaders, above.prices))
         root.arena[:] = cupy.asarray(np.concatenate((leaders.ravel(), prices.ravel())).astype(np.int32))
-        node = np.zeros(1, NODE)
-        node["bound"], node["line"] = ascent.total // self.divisor, branch.choose_line(leaders, room)
-        line = int(node["line"][0])
-        node["leaders"][0, :n] = leaders[line] if line < n else leaders[:, line - n]
-        node["facilities"][0, :n] = node["locations"][0, :n] = np.arange(n)
-        node["fixed"] = -1
-        root.waiting = node
+        root.waiting = self._topmost(leaders, room)
         self._levels[n] = root
+
+    def _topmost(self, leaders: Integers, room: int) -> Records:
+        """(1,) NODE: the root, branched where symmetry leaves the least work; deeper lines are the kernel's choice."""
+        n = self.problem.n
+        nodes = np.zeros(1, NODE)
+        nodes["facilities"][0, :n] = nodes["locations"][0, :n] = np.arange(n)
+        nodes["fixed"] = -1
+        first = [self._first_of_equals(nodes[0], side, n) for side in ("facilities", "locations")]
+        line = int(branch.choose_line(leaders, room, first[0], first[1]))
+        nodes["bound"], nodes["line"] = self._ascent.total // self.divisor, line
+        nodes["leaders"][0, :n] = leaders[line] if line < n else leaders[:, line - n]
+        return nodes
 
     def _next(self) -> Level | None:
         """The deepest level that fills a launch, else the one with most to do and room below it, else the deepest.

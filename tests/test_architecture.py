@@ -78,7 +78,7 @@ WIRING = {
     "weighing.py": {"runtime.devices"},
     "parsed.py": {"runtime.config"},
     "serve.py": {"store.opening", "runtime.config", "runtime.process", "runtime.redis_server", "runtime.supervisor"},
-    "demo.py": {"runtime.config", "runtime.redis_server", "runtime.supervisor"},
+    "demo.py": {"runtime.config", "runtime.process", "runtime.redis_server", "runtime.supervisor"},
     "key.py": {"runtime.config", "runtime.redis_server"},
     "doctor.py": {"runtime.config", "runtime.redis_server", "runtime.devices"},
     "solve.py": {"runtime.devices"},

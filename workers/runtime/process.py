@@ -23,7 +23,7 @@ def program(module: str, *arguments: str) -> list[str]:
     Python would look into the folder where the service was started first, and find somebody's own `app` there, or the
     sources that an installed package was made of.
     """
-    aside = [] if Path.cwd() == ROOT else ["-P"]
+    aside = [] if os.path.samefile(os.curdir, ROOT) else ["-P"]  # also where that folder has been deleted since
     return [sys.executable, *aside, "-m", module, *arguments]
 
 

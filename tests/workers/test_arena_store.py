@@ -144,6 +144,9 @@ def test_bytes_are_kept_while_whoever_has_the_lock_of_the_arena_is_frozen(
             assert kept.read_bytes() == data
             with pytest.raises(BlockingIOError):
                 store.folder.lay(name_of(writer.digest, OWNER), writer.path, patient=False)
+            monkeypatch.setattr(store.folder, "_most_laid", 0)
+            assert not store.folder.lay(name_of("sha256:" + "b" * 64, OWNER), writer.path)
+        assert not list(store.folder.temporary.glob("copied-*"))
 
 
 def arena_in(store: Store) -> Arena:

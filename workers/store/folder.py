@@ -57,16 +57,17 @@ class Folder:
 
         False where too many bytes are laid already: `publish` this one. Raises as `Arena.lay`, unless it is `patient`.
         """
-        if is_slab(written):
-            if (copied := self._laid_there(name, written, patient)) is None:
-                return True
-            written = copied
+        copied = self._laid_there(name, written, patient) if is_slab(written) else written
+        if copied is None:
+            return True
         self._fresh.mkdir(parents=True, exist_ok=True, mode=0o700)
         laid = sum(_size(path) for path in self._fresh.iterdir())
-        if laid + _size(written) > self._most_laid:
-            return False
-        written.rename(self._fresh / file_of(name))
-        return True
+        fits = laid + _size(copied) <= self._most_laid
+        if fits:
+            copied.rename(self._fresh / file_of(name))
+        elif copied != written:
+            copied.unlink()
+        return fits
 
     def _laid_there(self, name: str, slab: Path, patient: bool = True) -> Path | None:
         """Lay a slab. A file of the same bytes where the arena's lock is not to be had; if not `patient`, raises."""

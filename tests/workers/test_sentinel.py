@@ -1,6 +1,7 @@
 """Redis Sentinel with real servers: the primary is killed amid jobs, and none that was acknowledged is lost."""
 
 import asyncio
+import contextlib
 import dataclasses
 import os
 import signal
@@ -78,11 +79,14 @@ def test_no_acknowledged_job_is_lost_with_the_primary(cluster: Cluster, tmp_path
 
 
 def _ended(jobs: Jobs, job_id: str) -> Job:
-    give_up = time.monotonic() + 60
+    """A janitor that looks for jobs in nobody's hands finds one the second time, a half minute after the first."""
+    give_up = time.monotonic() + 150
     while True:
-        job = jobs.get(job_id, OWNER)
-        if job.state.ended or time.monotonic() > give_up:
-            return job
+        with contextlib.suppress(Unavailable):  # for as long as a replica lags
+            job = jobs.get(job_id, OWNER)
+            if job.state.ended or time.monotonic() > give_up:
+                return job
+        assert time.monotonic() < give_up + 30
         time.sleep(0.02)
 
 

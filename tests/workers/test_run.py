@@ -170,6 +170,17 @@ def test_a_store_that_is_away_for_a_moment_is_outlasted(outcome: Any, monkeypatc
     assert not left
 
 
+def test_a_store_that_stays_away_is_told_of(
+    outcome: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("workers.runtime.outlast.TOLD_S", 0.3)
+    flaky(monkeypatch, *(Unavailable("no bucket") for _ in range(4)))  # 0.2 s apart
+    assert outcome().state is State.SUCCEEDED
+    told = [line.message for line in caplog.records if line.name == "workers.runtime.outlast"]
+    assert 1 <= len(told) < 4
+    assert all("no bucket" in line for line in told)
+
+
 def test_a_full_store_is_waited_for(outcome: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workers.runtime.outlast.FULL_S", 0.01)
     left = flaky(monkeypatch, *(StoreFull("no room") for _ in range(5)))

@@ -13,6 +13,8 @@ from workers.jobs.job import StoreFull, Unavailable
 OUTLAST_S = 3600.0
 """An answer that is found while Redis is away is offered again for so long."""
 AGAIN_S = 0.2
+TOLD_S = 5.0
+"""After so long a line says what is waited for, and then again after twice as long each time."""
 FULL_S = 1.0
 """Between two looks whether a full store has room."""
 AWAY = (redis.ConnectionError, redis.TimeoutError, Unavailable)
@@ -22,7 +24,7 @@ T = TypeVar("T")
 
 def outlast(call: Callable[[], T], deadline: Deadline | None = None) -> T:
     """Repeat `call` while Redis or the store is away, for up to OUTLAST_S; with a deadline also while it is full."""
-    give_up, phase = time.monotonic() + OUTLAST_S, deadline.phase if deadline else "wait"
+    begun, tell_s, phase = time.monotonic(), TOLD_S, deadline.phase if deadline else "wait"
     while True:
         try:
             answer = call()
@@ -35,7 +37,11 @@ def outlast(call: Callable[[], T], deadline: Deadline | None = None) -> T:
             log.warning("a job waits for room: %s", error)
             deadline.enter("wait")
             time.sleep(FULL_S)
-        except AWAY:
-            if time.monotonic() > give_up:
+        except AWAY as error:
+            waited_s = time.monotonic() - begun
+            if waited_s > OUTLAST_S:
                 raise
+            if waited_s > tell_s:
+                log.warning("a job has waited %.0f s for Redis or the store: %s", waited_s, error)
+                tell_s = 2 * waited_s
             time.sleep(AGAIN_S)

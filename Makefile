@@ -44,7 +44,7 @@ demo: $(if $(GPU),install,$(BIN)/allot) ## start everything on a free port, solv
 serve: install ## run API, workers and (unless ALLOT_REDIS_URL is set) Redis in the foreground
 	$(BIN)/allot serve
 
-test: $(VENV)/dev ## lint, type-check and run every test that this machine can
+test: $(VENV)/dev ## lint, type-check and run the tests that this machine can, each page in one width
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy $(TYPED)
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not long and not again"
 
@@ -88,7 +88,7 @@ web: ## build the workbench's pages into app/web/assets (needs Node; users never
 docs: $(VENV)/dev ## build the documentation's pages into app/web/site.zip; a link that leads nowhere fails
 	$(BIN)/python -m docs.builder
 
-test-web: $(VENV)/dev ## the workbench: types, unit tests, and every page in the system's Chromium
+test-web: $(VENV)/dev ## the workbench: types, unit tests, and every page in the system's Chromium, in each width
 	cd web && npm ci && npm run check && npm test
 	$(BIN)/python -m pytest tests/web tests/docs
 

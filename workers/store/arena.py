@@ -29,7 +29,6 @@ import uuid
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -153,7 +152,7 @@ class Arena:
         """Give back all memory that holds nothing of its own. Called when the service ends."""
         with contextlib.suppress(OSError), self._alone():
             self._reap()
-            for one in [*self._spare(), *self._kept()]:
+            for one in [*_lying(self.spare), *_free_of(_lying(self.blobs))]:
                 _unlink(Path(one.path))
             for folder in (self.spare, self._taken, self.blobs):
                 folder.rmdir()  # what is not empty stays, and all around it
@@ -180,22 +179,19 @@ class Arena:
                 path.rename(self.spare / path.name)
                 os.close(descriptor)
 
-    def _spare(self) -> list["_Lying"]:
-        return _lying(self.spare)
-
-    def _kept(self) -> list["_Lying"]:
-        return _free_of(_lying(self.blobs))
-
     def _again(self, size: int) -> "_Found | None":
         """A slab of exactly that size."""
-        for one in chain.from_iterable(look() for look in (self._spare, self._kept)):
+        return self._first(_lying(self.spare), size) or self._first(_free_of(_lying(self.blobs)), size)
+
+    def _first(self, among: list["_Lying"], size: int) -> "_Found | None":
+        for one in among:
             if one.size == size and (found := self._taken_from(Path(one.path))):
                 return found
         return None
 
     def _like(self, size: int) -> "_Found | None":
         """A spare slab of nearly that size, the nearest first, cut or lengthened."""
-        for one in sorted(self._spare(), key=lambda one: abs(one.size - size)):
+        for one in sorted(_lying(self.spare), key=lambda one: abs(one.size - size)):
             if not LEAST * size <= one.size <= MOST * size or not (found := self._taken_from(Path(one.path))):
                 continue
             if size <= one.size or self._make_room(size - one.size):
@@ -217,7 +213,7 @@ class Arena:
         return _Found(taken, descriptor, now.st_size if now.st_blocks * BLOCK >= now.st_size else 0)
 
     def _make_room(self, size: int) -> bool:
-        spare, named = self._spare(), _lying(self.blobs)
+        spare, named = _lying(self.spare), _lying(self.blobs)
         free, used = [*spare, *_free_of(named)], sum(one.size for one in (*spare, *named, *_lying(self._taken)))
         if used - sum(one.size for one in free) + size > self._most:
             return False

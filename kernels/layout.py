@@ -105,7 +105,7 @@ class Parameter(Struct):
         return f"const __grid_constant__ {self.name} args"
 
     def packed(self, **values: Any) -> tuple[Any]:
-        """What a launch passes: the struct, filled. Whoever launches keeps the arrays until then.
+        """What a launch passes: the bytes of the struct, filled. Whoever launches keeps the arrays until then.
 
         Raises:
             TypeError: an argument is missing, or there is no such argument.
@@ -113,7 +113,15 @@ class Parameter(Struct):
         wrong = set(self.names) ^ set(values)
         if wrong:
             raise TypeError(f"{self.name}: {sorted(wrong)} missing or unknown")
-        return (self.filled(values),)
+        return (as_passed(self.filled(values)),)
+
+
+def as_passed(struct: Any) -> Any:
+    """The bytes of a struct, () of a void type, as a launch takes them.
+
+    Of an array with fields CuPy has NumPy describe each one anew, at every launch.
+    """
+    return struct.view(np.dtype((np.void, struct.dtype.itemsize)))
 
 
 def _word(field: Field, value: Any) -> Any:

@@ -10,7 +10,7 @@ one certificate).
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar
 
 from kernels.card import Device, Estimate, OptionsOf, Problem, Solver
@@ -62,7 +62,7 @@ def solve_and_prove(
         deadline.reserve(needs.first_seconds)
         with _Spent(spent, "solve", deadline):
             found = safely(lambda: card.solve(problem, options, deadline, device))
-        found.timings_ms |= spent
+        found.timings_ms |= _apart(spent, found)
         found.uploads.clear()
         return found, unproved(card, problem, found)
 
@@ -99,9 +99,15 @@ def solve_and_prove(
             solution, certificate = other, again
     if certificate.termination is not None:
         solution.termination = certificate.termination
-    solution.timings_ms |= spent
+    solution.timings_ms |= _apart(spent, solution)
     solution.uploads.clear()
     return solution, certificate
+
+
+def _apart(spent: Mapping[str, float], solution: Solution) -> dict[str, float]:
+    """The same without what a solver counts as its way to the device and back: an answer's times add up."""
+    moved = sum(solution.timings_ms.get(name, 0.0) for name in ("h2d", "d2h"))
+    return {**spent, "solve": max(0.0, spent["solve"] - moved)}
 
 
 def _unanswered(solution: Solution, certificate: Certificate) -> int:

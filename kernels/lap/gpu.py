@@ -123,12 +123,12 @@ def solve_one(
     warm = (u0 is not None or v0 is not None) and long <= WIDEST * short
     squared_bytes = long * long * weights.itemsize if warm and short < long else 0
     gpu_memory.require(weights.nbytes * (2 if turned else 1) + squared_bytes + device_bytes(short, long))
-    clock = [time.perf_counter()]
-    given = cost = uploaded(weights)
+    begun, sent = time.perf_counter(), (cupy.cuda.Event(), cupy.cuda.Event())
+    sent[0].record()
+    given = cost = uploaded(weights)  # on its way while the host makes ready what follows
     if turned:
         cost, u0, v0 = cupy.ascontiguousarray(cost.T), v0, u0
-    cupy.cuda.get_current_stream().synchronize()
-    clock.append(time.perf_counter())
+    sent[1].record()
     start = prices(cost, maximize, u0, v0) if warm else None
     searched = squared(cost) if squared_bytes else cost
     forest = Forest(searched.shape[0], searched.shape[1], cost.dtype, Tuning(scale_at_once=not squared_bytes))
@@ -136,19 +136,22 @@ def solve_one(
     launch = _launcher(forest, watch, searched, maximize, start, phase_limit)
     launch()
     if u0 is None and v0 is None and (found := _sort_instead(forest, launch, cost, weights, maximize)):
-        sorted_out = _sorted_out(*found, maximize, clock)
+        sorted_out = _sorted_out(*found, maximize)
+        sorted_out.timings_ms |= _spent(begun, sent, sorted_out.timings_ms["d2h"])
         sorted_out.uploads = [OnDevice(weights, given)]
         return sorted_out
+    if not squared_bytes:  # behind the search, which is still under way
+        prove(cost, maximize, forest.u, forest.v, forest.row_col, forest.proof)
     ended = wait(forest, deadline, watch)
-    facts: dict[str, Any] = forest.facts()
     if squared_bytes:
         cut_back(forest, short)
-    clock.append(time.perf_counter())
-    facts["device_proof"] = named(prove(cost, maximize, forest.u, forest.v, forest.row_col))
-    clock.append(time.perf_counter())
-    solution = _read(forest, facts, ended, maximize, turned)
-    clock.append(time.perf_counter())
-    solution.timings_ms = milliseconds(clock, "h2d", "solve", "certify", "d2h")
+        prove(cost, maximize, forest.u, forest.v, forest.row_col, forest.proof)
+    since = time.perf_counter()
+    there = forest.fetched()
+    d2h_ms = 1e3 * (time.perf_counter() - since)
+    facts: dict[str, Any] = forest.facts(there["state"]) | {"device_proof": named(there["proof"])}
+    solution = _read(forest, there, facts, ended, maximize, turned)
+    solution.timings_ms = _spent(begun, sent, d2h_ms)
     solution.uploads = [OnDevice(weights, given)]
     return finish(solution, weights, maximize)
 
@@ -184,23 +187,30 @@ def milliseconds(clock: list[float], *names: str) -> dict[str, float]:
     return {name: (b - a) * 1e3 for name, (a, b) in zip(names, pairwise(clock), strict=True)}
 
 
-def _read(forest: Forest, facts: dict[str, Any], ended: Termination | None, maximize: bool, turned: bool) -> Solution:
-    """The answer in host memory; `ended` is why the caller stopped it, if it did."""
+def _spent(begun: float, sent: tuple[Any, Any], d2h_ms: float) -> dict[str, float]:
+    """Milliseconds since `begun` by what they went to; the events stand around the way to the device."""
+    h2d_ms = float(cupy.cuda.get_elapsed_time(*sent))
+    return {"h2d": h2d_ms, "solve": max(0.0, 1e3 * (time.perf_counter() - begun) - h2d_ms - d2h_ms), "d2h": d2h_ms}
+
+
+def _read(
+    forest: Forest, there: dict[str, Any], facts: dict[str, Any], ended: Termination | None, maximize: bool,
+    turned: bool,
+) -> Solution:  # fmt: skip
+    """The answer in host memory, of which `there` holds most; `ended` is why the caller stopped it, if it did."""
     mode = facts.pop("mode")
     codes = {SOLVED: Termination.OPTIMAL, INFEASIBLE: Termination.INFEASIBLE, PHASE_LIMIT: Termination.ITERATION_LIMIT}
     termination = codes.get(mode) or ended or Termination.STOPPED
-    arrays = _violator(forest, turned) if mode == INFEASIBLE else _answer(forest, maximize, turned)
+    arrays = _violator(forest, turned) if mode == INFEASIBLE else _answer(there, forest.n_rows, maximize, turned)
     return Solution(termination, "auto", arrays, facts["phases"], facts=facts)
 
 
-def _sorted_out(found: monge.Guess, proof: dict[str, int | float], maximize: bool, clock: list[float]) -> Solution:
-    sign = -1 if maximize else 1
-    clock.append(time.perf_counter())
+def _sorted_out(found: monge.Guess, proof: dict[str, int | float], maximize: bool) -> Solution:
+    sign, since = -1 if maximize else 1, time.perf_counter()
     arrays = {"assignment": found.assignment.get().astype(np.int64)}
     arrays |= {"u": sign * found.u.get(), "v": sign * found.v.get()}
-    clock.append(time.perf_counter())
     solution = Solution(Termination.OPTIMAL, "monge", arrays, facts={"device_proof": proof})
-    solution.timings_ms = milliseconds(clock, "h2d", "solve", "d2h")
+    solution.timings_ms = {"d2h": 1e3 * (time.perf_counter() - since)}
     return solution
 
 
@@ -270,12 +280,13 @@ def _nothing(weights: Costs) -> dict[str, Array]:
     return {"assignment": empty, "u": np.zeros(n_rows, value), "v": np.zeros(n_cols, value)}
 
 
-def _answer(forest: Forest, maximize: bool, turned: bool) -> dict[str, Array]:
+def _answer(there: dict[str, Any], n_rows: int, maximize: bool, turned: bool) -> dict[str, Array]:
+    """What was fetched; lines beyond `n_rows` were put below a wide matrix."""
     sign = -1 if maximize else 1
-    u, v = sign * forest.u.get(), sign * forest.v.get()
+    u, v = sign * there["u"][:n_rows], sign * there["v"]
     if turned:
-        return {"assignment": forest.col_row.get().astype(np.int64), "u": v, "v": u}
-    return {"assignment": forest.row_col.get().astype(np.int64), "u": u, "v": v}
+        return {"assignment": there["col_row"].astype(np.int64), "u": v, "v": u}
+    return {"assignment": there["row_col"][:n_rows].astype(np.int64), "u": u, "v": v}
 
 
 def _violator(forest: Forest, turned: bool) -> dict[str, Array]:

@@ -85,14 +85,22 @@ def on_device(*shape: int, dtype: Any = np.float64) -> Any:
 
 def named(given: tuple[Any, ...], declared: layout.Parameter) -> dict[str, Any]:
     """What a launch was given, by the names that the kernel has for it; of an array where it lies."""
-    (struct,) = given
-    assert struct.dtype == declared.dtype
+    (passed,) = given
+    assert passed.dtype.fields is None
+    struct = passed.view(declared.dtype)
     return {name: struct[name] for name in declared.names}
 
 
 def _made_by(name: str) -> Any:
     """What CuPy has under that name, on no device."""
     return lambda *given: getattr(np, name)(*given).view(OnDevice)
+
+
+class Carved:
+    """Stands for buffers of a device."""
+
+    def __init__(self, *parts: Any) -> None:
+        self.arrays = {name: on_device(*shape, dtype=dtype) for each in parts for name, (shape, dtype) in each.items()}
 
 
 @pytest.fixture
@@ -189,8 +197,7 @@ def test_of_the_forest(
     launched: Launched, monkeypatch: pytest.MonkeyPatch, n: int, replicate: bool, stages: list[int]
 ) -> None:
     """The whole chain of method `auto`, with either form of its auction."""
-    for name in ("empty", "zeros", "full"):
-        monkeypatch.setattr(cupy, name, _made_by(name))
+    monkeypatch.setattr(gpu_forest, "Carved", Carved)
     monkeypatch.setattr(gpu_forest, "cupyx", SimpleNamespace(zeros_pinned=np.zeros))
     forest = gpu_forest.Forest(n, n, np.float32, gpu_forest.Tuning(replicate=replicate))
     cost, seen = on_device(1, dtype=np.float32), []

@@ -147,9 +147,10 @@ def test_one_parameter_holds_what_goes_by_name() -> None:
     assert "static_assert(sizeof(GrowArgs::inner) == 16" in kernel.text
     array = SimpleNamespace(data=SimpleNamespace(ptr=2**41))
     filled = inner.filled({"at": array, "n": 5})
-    (struct,) = kernel.packed(share=1, n=True, inner=filled, flag=np.uint64(2**40), first=None)
-    assert struct.dtype == kernel.dtype
-    assert struct.item() == ((2**41, 5), 1.0, 0, 2**40, 1)
+    (passed,) = kernel.packed(share=1, n=True, inner=filled, flag=np.uint64(2**40), first=None)
+    assert passed.shape == ()
+    assert passed.dtype.fields is None
+    assert passed.view(kernel.dtype).item() == ((2**41, 5), 1.0, 0, 2**40, 1)
     given = {"n": 1, "inner": filled, "flag": 0, "first": array}
     with pytest.raises(TypeError, match="share"):
         kernel.packed(**given)

@@ -11,6 +11,7 @@ import numpy as np
 from kernels.certificates.gpu.checksum import InputChanged, Pending
 from kernels.cuda import attribute, kernel
 from kernels.problems import Array
+from kernels.problems.arrays import Amounts, Records
 from kernels.solution import Solution
 
 BLOCK = 256
@@ -18,6 +19,8 @@ STAGE = 1 << 25
 """Bytes of each of two page-locked buffers."""
 COPIERS = 4
 """Threads that fill a buffer: one core copies 5 to 10 GB/s, the bus takes 55."""
+ALIGNED = 256
+"""Bytes to which arrays that are sent together begin."""
 HOST = 1
 """cudaMemoryTypeHost: page-locked."""
 
@@ -38,6 +41,26 @@ def copied(array: Array) -> Any:
     else:
         _through_stages(array.reshape(-1).view(np.uint8), held.reshape(-1).view(np.uint8))
     return held
+
+
+def sent(*arrays: Amounts) -> list[Any]:
+    """Short arrays on the device, by one copy: each by itself takes the host as long as a launch."""
+    places, size = [], 0
+    for array in arrays:
+        places.append(size)
+        size += -(-array.nbytes // ALIGNED) * ALIGNED
+    packed = np.empty(max(1, size), np.uint8)
+    for place, array in zip(places, arrays, strict=True):
+        packed[place : place + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    there = cupy.empty(packed.size, np.uint8)
+    there.set(packed)
+    both = zip(places, arrays, strict=True)
+    return [cupy.ndarray(array.shape, array.dtype, there.data + place) for place, array in both]
+
+
+def as_passed(struct: Records) -> Records:
+    """The bytes of a struct, as a launch takes them: of an array with fields CuPy has NumPy describe each one anew."""
+    return struct.view(np.dtype((np.void, struct.dtype.itemsize)))
 
 
 def _is_page_locked(array: Array) -> bool:

@@ -12,7 +12,7 @@ import cupy
 import numpy as np
 
 from kernels.certificates.gpu.checksum import Pending
-from kernels.certificates.gpu.gpu_arrays import compare, on_device
+from kernels.certificates.gpu.gpu_arrays import compare, on_device, sent
 from kernels.certificates.gpu.gpu_lines import Lines, Weighed, weigh
 from kernels.certificates.gpu.outward import difference_up, total
 from kernels.problems import Array, Assignment, Csr
@@ -105,15 +105,16 @@ def _lines(problem: Assignment, weights: Array, solution: Solution) -> Lines:
     wide = np.int64 if weights.dtype.kind == "i" else np.float64
     batch = len(weights) if weights.ndim == 3 else 1
 
-    def sent(name: str, dtype: Any) -> Any:
-        return cupy.asarray(solution.arrays[name].astype(dtype, copy=False).reshape(batch, -1), order="C")
-
+    types = {"u": wide, "v": wide, "assignment": np.int64}
+    u, v, assignment = sent(
+        *(solution.arrays[name].astype(dtype, copy=False).reshape(batch, -1) for name, dtype in types.items())
+    )
     return Lines(
         cost=on_device(weights, solution).reshape(batch, *weights.shape[-2:]),
         sign=-1 if problem.maximize else 1,
-        u=sent("u", wide),
-        v=sent("v", wide),
-        assignment=sent("assignment", np.int64),
+        u=u,
+        v=v,
+        assignment=assignment,
         sizes=None if problem.sizes is None else cupy.asarray(problem.sizes.astype(np.int32), order="C"),
     )
 

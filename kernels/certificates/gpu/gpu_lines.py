@@ -7,6 +7,7 @@ from typing import Any
 import cupy
 import numpy as np
 
+from kernels.certificates.gpu.gpu_arrays import as_passed
 from kernels.cuda import kernel
 from kernels.problems import Array
 
@@ -132,20 +133,21 @@ class _Launch:
     def _cut_prices(self, side: str, code: int) -> None:
         given, price = self.buffers[side], self.buffers[f"price_{side}"]
         blocks = min(4096, -(-given.size // BLOCK))
-        self._kernel("cut_prices")((blocks,), (BLOCK,), (self.shape, self._sizes, given, price, np.int32(code)))
+        shape = as_passed(self.shape)
+        self._kernel("cut_prices")((blocks,), (BLOCK,), (shape, self._sizes, given, price, np.int32(code)))
 
     def _least_of_rows(self) -> None:
         batch, rows, cols = self.lines.cost.shape
         pieces = int(self.shape["pieces"])
         shape = self._cut(cols)
         blocks = -(-batch * rows * pieces * 32 // BLOCK)
-        self._kernel("least_of_rows")((blocks,), (BLOCK,), (shape, *self._swept("price_v")))
+        self._kernel("least_of_rows")((blocks,), (BLOCK,), (as_passed(shape), *self._swept("price_v")))
 
     def _least_of_columns(self) -> None:
         batch, rows, cols = self.lines.cost.shape
         shape = self._cut(rows)
         grid = (-(-cols // BLOCK), int(shape["pieces"]), min(batch, MOST_BATCH_BLOCKS))
-        self._kernel("least_of_columns")(grid, (BLOCK,), (shape, *self._swept("price_u")))
+        self._kernel("least_of_columns")(grid, (BLOCK,), (as_passed(shape), *self._swept("price_u")))
 
     def _cut(self, extent: int) -> Array:
         shape = self.shape.copy()
@@ -163,7 +165,8 @@ class _Launch:
             answer[name] = 0 if buffer is None else buffer.data.ptr
         taken = cupy.zeros((batch, cols), np.int32)
         block = WEIGH_BLOCK[batch > 1]
-        self._kernel("weigh")((batch,), (block,), (self.shape, self._sizes, answer, taken, proof))
+        told = as_passed(self.shape), self._sizes, as_passed(answer), taken, proof
+        self._kernel("weigh")((batch,), (block,), told)
 
 
 def _read(proof: Array, checksum: int, exact: bool) -> Weighed:

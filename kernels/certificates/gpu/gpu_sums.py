@@ -6,7 +6,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from kernels.certificates.gpu.gpu_arrays import add_checksum
+from kernels.certificates.gpu.gpu_arrays import add_checksum, as_passed
 from kernels.certificates.gpu.gpu_units import Units
 from kernels.cuda import kernel
 from kernels.problems import Array, UnbalancedTransport
@@ -99,7 +99,7 @@ class _Sweep:
     def run(self) -> Swept:
         rows, cols = self._rows(), self._columns()
         facts = cupy.empty((self.batch, len(FACTS)), np.float64)
-        self._kernel("settle")((self.batch,), (SETTLERS,), (self.struct, rows, cols, facts))
+        self._kernel("settle")((self.batch,), (SETTLERS,), (as_passed(self.struct), rows, cols, facts))
         return Swept(facts.get(), self.bad.get(), self.totals.get().tolist())
 
     def _kernel(self, name: str) -> Any:
@@ -158,14 +158,14 @@ class _Sweep:
         groups = -(-self.m // (POINT_ROWS if self.points else 1))
         blocks = -(-self.batch * pieces * groups * 32 // BLOCK)
         # Points have their checksums already: nothing is added to them here.
-        self._kernel("sums_of_rows")((blocks,), (BLOCK,), (struct, parts, self.bad, self.totals))
+        self._kernel("sums_of_rows")((blocks,), (BLOCK,), (as_passed(struct), parts, self.bad, self.totals))
         return self._joined(parts, ROW_SUMS, pieces, self.m)
 
     def _columns(self) -> Any:
         struct, pieces = self._cut(self.m, COLUMN_PIECE)
         parts = cupy.empty((COLUMN_SUMS, self.batch, pieces, self.n), np.float64)
         grid = (-(-self.n // COLUMNS), pieces, min(self.batch, MOST_BATCH_BLOCKS))
-        self._kernel("sums_of_columns")(grid, (COLUMNS,), (struct, parts))
+        self._kernel("sums_of_columns")(grid, (COLUMNS,), (as_passed(struct), parts))
         return self._joined(parts, COLUMN_SUMS, pieces, self.n)
 
     def _joined(self, parts: Any, count: int, pieces: int, lines: int) -> Any:

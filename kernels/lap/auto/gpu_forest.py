@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import cupy
 import cupyx
 import numpy as np
 
 from kernels.cuda import attribute, kernel
+from kernels.gpu_carved import Carved, Parts
 from kernels.lap.auto.layout import (
     BID_BLOCK,
     BID_SHARED_ARGS,
@@ -19,8 +19,8 @@ from kernels.lap.auto.layout import (
     SCALE,
     STATE,
 )
-from kernels.lap.proof.gpu_proof import CTYPES
-from kernels.problems.arrays import Integers32
+from kernels.lap.proof.gpu_proof import CTYPES, PARTS
+from kernels.problems.arrays import Bytes, Integers32
 
 SHARED_BYTES = 220 << 10
 """Dynamic shared memory a block may ask for on Hopper, less what the kernels declare."""
@@ -78,6 +78,7 @@ class Forest:
         v, u: duals of the minimisation, in float64 or int64.
         col_row, row_col: the matching from both sides, -1 for none.
         reached: columns that the last search reached; those of a Hall violator when infeasible.
+        proof: room for what `gpu_proof.prove` finds.
         mailbox: mapped host memory: [0] set to stop, [1] phases, [2] rows still free.
     """
 
@@ -96,20 +97,46 @@ class Forest:
         self.prefetches = beyond if self.tuning.prefetches is None else self.tuning.prefetches
         self.bid_bytes = 18 * n_cols + 2 * n_rows
         self.replicated = self.tuning.replicate and self.bid_bytes <= SHARED_BYTES
-        self.u, self.v = cupy.zeros(n_rows, self.value), cupy.zeros(n_cols, self.value)
-        self.v_first, self.free_u = cupy.zeros(n_cols, self.value), cupy.zeros(n_rows, self.value)
-        self.row_col, self.free_rows = (cupy.full(n_rows, -1, cupy.int32) for _ in range(2))
-        self.col_row, self.reached = (cupy.full(n_cols, -1, cupy.int32) for _ in range(2))
-        self.proposal = cupy.empty(n_rows, cupy.uint64)
-        self.live = cupy.empty((self.blocks, n_rows), cupy.uint32)
-        self.words = cupy.empty((4 * self.blocks + 2 * n_rows + 2 * self.processors, 2), cupy.uint64)
+        self._carved = self._carve()
+        held = self._carved.arrays
+        self.u, self.v, self.v_first, self.free_u = (held[name] for name in ("u", "v", "v_first", "free_u"))
+        self.row_col, self.col_row, self.free_rows = (held[name] for name in ("row_col", "col_row", "free_rows"))
+        self.reached, self.state, self.proof = (held[name] for name in ("reached", "state", "proof"))
+        self.words, self.proposal, self.live = (held[name] for name in ("words", "proposal", "live"))
         self.bids, self.beats = self.words[4 * self.blocks :], self.words[4 * self.blocks + 2 * n_rows :]
-        self.state = cupy.zeros(STATE.dtype.itemsize, cupy.uint8)
         if not self.replicated:
-            self.key, self.raised = cupy.empty(n_cols, cupy.uint64), cupy.empty(n_rows, self.value)
-            self.target, self.list = cupy.empty(n_rows, cupy.int32), cupy.empty(2 * n_rows, cupy.int32)
-            self.counters = cupy.empty(9, cupy.int32)
+            self.key, self.raised, self.target = (held[name] for name in ("key", "raised", "target"))
+            self.list, self.counters = held["list"], held["counters"]
         self.mailbox: Integers32 = cupyx.zeros_pinned(4, np.int32)
+
+    def _carve(self) -> Carved:
+        """All buffers; what is fetched lies together, from the state to the pairs."""
+        n_rows, n_cols = self.n_rows, self.n_cols
+        of_rows, of_cols = ((n_rows,), self.value), ((n_cols,), self.value)
+        pair_of_rows, pair_of_cols = ((n_rows,), np.int32), ((n_cols,), np.int32)
+        zeros: Parts = {
+            "v_first": of_cols,
+            "free_u": of_rows,
+            "state": ((STATE.dtype.itemsize,), np.uint8),
+            "proof": ((len(PARTS),), self.value),
+            "u": of_rows,
+            "v": of_cols,
+        }
+        ones: Parts = {
+            "row_col": pair_of_rows,
+            "col_row": pair_of_cols,
+            "free_rows": pair_of_rows,
+            "reached": pair_of_cols,
+        }
+        rest: dict[str, Any] = {
+            "words": ((4 * self.blocks + 2 * n_rows + 2 * self.processors, 2), np.uint64),
+            "proposal": ((n_rows,), np.uint64),
+            "live": ((self.blocks, n_rows), np.uint32),
+        }
+        if not self.replicated:
+            rest |= {"key": ((n_cols,), np.uint64), "raised": of_rows, "target": pair_of_rows}
+            rest |= {"list": ((2 * n_rows,), np.int32), "counters": ((9,), np.int32)}
+        return Carved(zeros, ones, rest)
 
     def launch(
         self, cost: Any, negate: bool, v0: Any = None, phase_limit: int = -1, mark: Callable[[], None] = lambda: None
@@ -209,9 +236,16 @@ class Forest:
         rule |= {"width": self.width, "prefetches": self.prefetches, "mailbox": self.mailbox.ctypes.data}
         run((self.blocks,), (GROW_BLOCK,), GROW_ARGS.packed(**matrix, **answer, **search, **rule), shared_mem=shared)
 
-    def facts(self) -> dict[str, int]:
-        """Counters of the launches so far, after they have ended; `mode` is the last one."""
-        state = self.state.get().view(STATE.dtype)[0]
+    def fetched(self) -> dict[str, Any]:
+        """`state`, `proof`, `u`, `v`, `row_col` and `col_row` on the host, by one copy."""
+        return self._carved.fetched("state", "col_row")
+
+    def facts(self, fetched: Bytes | None = None) -> dict[str, int]:
+        """Counters of the launches so far, after they have ended; `mode` is the last one.
+
+        `fetched`: the state, where it is on the host already.
+        """
+        state = (self.state.get() if fetched is None else fetched).view(STATE.dtype)[0]
         names = ("phases", "rounds", "bid_rounds", "n_begun", "scans", "bid_scans")
         mode = int(state["mode"][(6 if self.coarse else 4) if self.n_rows == self.n_cols else 2])
         return {"mode": mode, "scaled": int(state["mode"][2] == SCALE)} | {name: int(state[name]) for name in names}

@@ -58,6 +58,8 @@ def squared(cost: Any) -> Any:
 def cut_back(forest: Any, n_rows: int) -> None:
     """Drop the rows of zeros from an answer: all of them have the dual -max v, which moves to the other rows."""
     most = forest.v.max()
-    forest.u, forest.v, forest.row_col = forest.u[:n_rows] + most, forest.v - most, forest.row_col[:n_rows]
-    forest.col_row = cupy.where(forest.col_row < n_rows, forest.col_row, -1).astype(np.int32)
+    forest.u += most
+    forest.v -= most
+    forest.u, forest.row_col = forest.u[:n_rows], forest.row_col[:n_rows]
+    forest.col_row[forest.col_row >= n_rows] = -1
     forest.n_rows = n_rows

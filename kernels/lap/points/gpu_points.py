@@ -20,6 +20,11 @@ from kernels.problems.arrays import Floats
 from kernels.problems.metrics import DIRECTIONS, METRICS, prepared
 from kernels.problems.points import PointAssignment
 
+LEAST_LOCKED = 1 << 20
+"""Bytes from which a copy out of page-locked memory is worth the question whether it lies there."""
+PAGE_LOCKED = 1
+"""cudaMemoryTypeHost."""
+
 
 class DeviceMatrix:
     """A matrix on the device that looks like one on the host: what is asked for is copied, and nothing else."""
@@ -49,8 +54,18 @@ class DeviceMatrix:
 
 
 def uploaded(weights: Any) -> Any:
-    """A matrix in device memory, where it may be already."""
-    return cupy.asarray(weights.device if isinstance(weights, DeviceMatrix) else weights)
+    """A matrix in device memory, where it may be already. What is page-locked must stay until the stream has passed."""
+    if isinstance(weights, DeviceMatrix):
+        return weights.device
+    if weights.nbytes < LEAST_LOCKED or not weights.flags.c_contiguous or not _is_page_locked(weights):
+        return cupy.asarray(weights)
+    held = cupy.empty(weights.shape, weights.dtype)
+    held.set(weights)
+    return held
+
+
+def _is_page_locked(array: Array) -> bool:
+    return int(cupy.cuda.runtime.pointerGetAttributes(array.ctypes.data).type) == PAGE_LOCKED
 
 
 def costs_on_device(problem: PointAssignment) -> tuple[Floats, float]:

@@ -11,18 +11,20 @@ CTYPES = {"float64": "double", "float32": "float", "int64": "long long", "int32"
 PARTS = ("primal", "dual", "violation", "slack", "unassigned")
 
 
-def prove(cost: Any, negate: bool, u: Any, v: Any, row_col: Any) -> Any:
+def prove(cost: Any, negate: bool, u: Any, v: Any, row_col: Any, out: Any = None) -> Any:
     """PARTS of one answer, as a device array of float64 or int64.
 
     Args:
         cost: (n_rows, n_cols) on the device, n_rows <= n_cols.
         negate: the answer maximises; `u`, `v` are those of the minimisation of -cost all the same.
         row_col: (n_rows,) int32, -1 for a row without a column.
+        out: takes them, where it is given.
     """
     defines = (f"-DCOST={CTYPES[cost.dtype.name]}", f"-DVALUE={CTYPES[u.dtype.name]}")
     n_rows, n_cols = cost.shape
     blocks = min(n_rows, 4 * attribute("MultiProcessorCount"))
-    partial, proof = cupy.empty((blocks, 4), u.dtype), cupy.empty(5, u.dtype)
+    partial = cupy.empty((blocks, 4), u.dtype)
+    proof = cupy.empty(len(PARTS), u.dtype) if out is None else out
     shared = {"n_rows": n_rows, "n_cols": n_cols, "v": v, "row_col": row_col, "partial": partial}
     weigh_rows = kernel("lap/proof/certify.cu", "weigh_rows", defines)
     weigh_rows((blocks,), (THREADS,), WEIGH_ROWS_ARGS.packed(**shared, cost=cost, negate=negate, u=u))
@@ -61,6 +63,6 @@ def prove_batch(cost: Any, sizes: Any | None, negate: bool, out: dict[str, Any])
 
 def named(proof: Any) -> dict[str, int | float]:
     """A proof in host memory by name: sums over a batch of primal, dual and unassigned, the largest of the others."""
-    parts = proof.get().reshape(-1, len(PARTS))
+    parts = cupy.asnumpy(proof).reshape(-1, len(PARTS))
     joined = [parts[:, 0].sum(), parts[:, 1].sum(), parts[:, 2].max(), parts[:, 3].max(), parts[:, 4].sum()]
     return dict(zip(PARTS, (part.item() for part in joined), strict=True))

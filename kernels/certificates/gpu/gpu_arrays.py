@@ -11,7 +11,7 @@ import numpy as np
 from kernels.certificates.gpu.checksum import InputChanged, Pending
 from kernels.cuda import attribute, kernel
 from kernels.problems import Array
-from kernels.problems.arrays import Amounts, Records
+from kernels.problems.arrays import Records
 from kernels.solution import Solution
 
 BLOCK = 256
@@ -43,8 +43,8 @@ def copied(array: Array) -> Any:
     return held
 
 
-def sent(*arrays: Amounts) -> list[Any]:
-    """Short arrays on the device, by one copy: each by itself takes the host as long as a launch."""
+def sent(*arrays: Any) -> list[Any]:
+    """Short host arrays on the device, by one copy: each by itself takes the host as long as a launch."""
     places, size = [], 0
     for array in arrays:
         places.append(size)

@@ -16,7 +16,7 @@ from kernels.lap import gpu_memory
 from kernels.lap.auto.gpu_forest import MOST_ROWS
 from kernels.lap.points.layout import DISTANCES_ARGS, OVERLAPS_ARGS, ROWS, THREADS
 from kernels.problems import Array, InvalidProblem
-from kernels.problems.arrays import Floats
+from kernels.problems.arrays import Costs, Floats
 from kernels.problems.metrics import DIRECTIONS, METRICS, prepared
 from kernels.problems.points import PointAssignment
 
@@ -64,7 +64,7 @@ def uploaded(weights: Any) -> Any:
     return held
 
 
-def _is_page_locked(array: Array) -> bool:
+def _is_page_locked(array: Costs) -> bool:
     return int(cupy.cuda.runtime.pointerGetAttributes(array.ctypes.data).type) == PAGE_LOCKED
 
 

@@ -1,8 +1,8 @@
-"""A learner's minibatches: python -m benchmarks.minibatches [--device gpu] [--batch 32] [--points 256] [--repeats 50].
+"""A learner's minibatches: python -m benchmarks.minibatches [--device gpu] [--sharers 1] [--batch 32] [--points 256].
 
 Each call is `batch` transports of `points` x `points` with fresh numbers, from two numbers a point or from costs in
 float32, balanced, with `certificate: "none"`, as a training loop asks them. One client, from the call to its answer, at
-a service of its own, with a worker for each GPU and API processes by the cores: one call after the other, and four and
+a service of its own, with `--sharers` workers for each GPU and API processes by the cores: one call after the other, and four and
 eight at a time. A sample of the answers is compared with POT, or the run ends. Beside the rate stands POT's, problem by
 problem in this process. A row says where each millisecond went (medians), and another what building and solving take in
 this process.
@@ -133,16 +133,18 @@ def main() -> None:
     """Measure the service, then POT."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cpu", choices=("cpu", "gpu"))
+    parser.add_argument("--sharers", type=int, default=1, help="workers that share a GPU")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--points", type=int, default=256)
     parser.add_argument("--repeats", type=int, default=50)
     arguments = parser.parse_args()
     size = {"batch": arguments.batch, "points": arguments.points, "device": arguments.device}
     rows = Rows(on_gpu("minibatches") if arguments.device == "gpu" else "minibatches")
-    with service(solvers="uot", ALLOT_API_WORKERS="0") as there, Client(there.url) as client:
+    shared = {"ALLOT_WORKERS_PER_GPU": str(arguments.sharers)}
+    with service(solvers="uot", ALLOT_API_WORKERS="0", **shared) as there, Client(there.url) as client:
         until_warm(client, arguments.device)
         for told in measured(client, arguments.device, arguments.batch, arguments.points, arguments.repeats):
-            rows.add(what="the service", **size, **told)
+            rows.add(what="the service", **size, sharers=arguments.sharers, **told)
     for form in ("points", "costs"):
         given = drawn(np.random.default_rng(1), arguments.batch, arguments.points, form)
         told = in_process(arguments.device, given, arguments.repeats)

@@ -1,14 +1,7 @@
 """What fits on the current device, said before anything is copied there."""
 
-import cupy
-
+from kernels.gpu_room import bytes_free
 from kernels.problems import InvalidProblem
-
-
-def bytes_free() -> int:
-    """Free device memory, with what CuPy's pool holds and does not use."""
-    free: int = cupy.cuda.Device().mem_info[0] + cupy.get_default_memory_pool().free_bytes()
-    return free
 
 
 def require(needed: int) -> None:

@@ -6,6 +6,7 @@ import cupy as cp
 import numpy as np
 
 from kernels.deadline import Deadline
+from kernels.gpu_room import bytes_free
 from kernels.papers import SYSTEMS
 from kernels.problems.exact_transport import ExactTransport
 from kernels.problems.marginal_transport import MarginalTransport
@@ -112,7 +113,7 @@ def _spread_over_devices(problem: UnbalancedTransport) -> bool:
     """True for costs that this device cannot hold, where there are more devices and the rows are relaxed."""
     m, n = problem.shape
     alone = cp.cuda.runtime.getDeviceCount() == 1 or np.isinf(problem.reg_m[0])
-    return not alone and m * n * 4 > 0.9 * cp.cuda.runtime.memGetInfo()[0]
+    return not alone and m * n * 4 > 0.9 * bytes_free()
 
 
 def _on_devices(problem: UnbalancedTransport, options: "TransportOptions", deadline: Deadline, spread: float) -> Run:

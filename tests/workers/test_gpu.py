@@ -63,6 +63,27 @@ def test_copies_from_staged_memory_are_fast(tmp_path: Path) -> None:
     assert min(seconds(fast) for _ in range(3)) < 0.5 * min(seconds(data) for _ in range(3))
 
 
+def test_a_process_takes_its_share_of_a_device() -> None:
+    import cupy
+
+    from kernels.gpu_room import bytes_free
+
+    gpu_memory.free_pool()
+    whole, pool = gpu_memory.memory()[1], cupy.get_default_memory_pool()
+    try:
+        gpu_memory.share(4)
+        free, mine = gpu_memory.memory()
+        assert 0 < free <= mine < whole / 4
+        assert bytes_free() <= mine
+        with pytest.raises(cupy.cuda.memory.OutOfMemoryError):
+            cupy.empty(mine + 1, np.uint8)
+        gpu_memory.share(1)
+        assert gpu_memory.memory()[1] == mine
+    finally:
+        pool.set_limit(size=0)
+    assert gpu_memory.memory()[1] == whole
+
+
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     need_gpu()

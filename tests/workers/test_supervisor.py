@@ -80,6 +80,15 @@ def test_gpus_are_shared_out(tmp_path: Path) -> None:
     assert [place.arguments[-1] for place in places] == ["GPU-a,GPU-b", "GPU-c"]
 
 
+def test_workers_share_a_gpu_and_its_page_locked_memory(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, workers_per_gpu=2, ready_bytes=8 << 20, pinned_bytes=4 << 20)
+    supervisor = Supervisor(settings, 0, ["GPU-a", "GPU-b"])
+    assert [place.arguments[-1] for place in supervisor._places] == ["GPU-a", "GPU-a", "GPU-b", "GPU-b"]
+    assert supervisor._environ["ALLOT_READY_BYTES"] == str(2 << 20)
+    assert supervisor._environ["ALLOT_PINNED_BYTES"] == str(2 << 20)
+    assert supervisor._environ["ALLOT_WORKERS_PER_GPU"] == "2"
+
+
 def test_workers_on_gpus_share_the_memory_that_is_taken_ahead(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path, ready_bytes=6 << 20)
     for gpus, each in ((["GPU-a", "GPU-b"], 3 << 20), (["GPU-a"], 6 << 20), ([], 6 << 20)):

@@ -115,6 +115,7 @@ def work(orders: Sequence[Order], worker: str, bench: Bench) -> tuple[dict[str, 
 def _bench(device: Device, settings: Settings) -> Bench:
     redis = connect(settings.redis_url)
     if device == "gpu":
+        gpu_memory.share(settings.workers_per_gpu)
         name, staging = gpu_memory.device_name(), gpu_memory.Staging(settings.pinned_bytes)
     else:
         name, staging = cpu_name(), None

@@ -71,6 +71,8 @@ class Settings:
             before a job needs it: half of it for inputs, half for plans. A thirty-second of the memory, at most 16 GiB,
             unless it is set; 0 for none.
         gpus_per_worker: GPUs that one worker owns; solvers that can spread a problem over several take them all.
+        workers_per_gpu: workers that share one GPU, or one group of them, and divide its memory. Small jobs leave most
+            of it idle: a second worker reads, builds and stores while the first one's kernels run.
         cubins_dir: of compiled CUDA kernels that came with an image, which are read; what is compiled here is kept
             under data_dir. Empty when there are none.
         quota_queued, quota_workers, quota_longest_s, quota_bytes, quota_gpu_s, quota_cpu_s, quota_share: of each owner
@@ -110,6 +112,7 @@ class Settings:
     pinned_bytes: int = field(default_factory=partial(room_for_arrays, PINNED_SHARE))
     ready_bytes: int = field(default_factory=ready_share)
     gpus_per_worker: int = 1
+    workers_per_gpu: int = 1
     cubins_dir: str = ""
     quota_queued: int = 0
     quota_workers: int = 0
@@ -151,7 +154,7 @@ class Settings:
         return {f"ALLOT_{spec.name.upper()}": str(getattr(self, spec.name)) for spec in fields(self)}
 
 
-WHOLE = ("attempts", "gpus_per_worker", "quota_queued", "quota_workers")
+WHOLE = ("attempts", "gpus_per_worker", "workers_per_gpu", "quota_queued", "quota_workers")
 
 
 def _parse(name: str, text: str) -> object:

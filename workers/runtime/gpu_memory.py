@@ -27,6 +27,8 @@ ALIGNMENT = 512
 AHEAD = 128 << 20
 """Bytes whose pages are found in one step between jobs: 30 ms at 4 GiB/s (docs/notes/device.md)."""
 DRIVER = "libcuda.so.1"
+OF_CONTEXTS = 0.04
+"""Of a device's memory: what several processes have there beside CuPy's pools."""
 OUT_OF_MEMORY = 2
 """cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY."""
 
@@ -186,12 +188,24 @@ def wake(library: str = DRIVER) -> None:
             driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
 
 
+def share(sharers: int) -> None:
+    """Take no more than an equal part of each device's memory, where several processes share it."""
+    import cupy
+
+    for number in range(cupy.cuda.runtime.getDeviceCount() if sharers > 1 else 0):
+        with cupy.cuda.Device(number):
+            most = (1 - OF_CONTEXTS) * cupy.cuda.runtime.memGetInfo()[1] / sharers
+            cupy.get_default_memory_pool().set_limit(size=int(most))
+
+
 def memory() -> tuple[int, int]:
-    """Free and total bytes of the current device."""
+    """Free and total bytes of the current device, of which this process may take its share."""
     import cupy
 
     free, total = cupy.cuda.runtime.memGetInfo()
-    return int(free), int(total)
+    pool = cupy.get_default_memory_pool()
+    limit = int(pool.get_limit())
+    return (max(0, min(int(free), limit - int(pool.total_bytes()))), limit) if limit else (int(free), int(total))
 
 
 def free_pool() -> None:

@@ -50,7 +50,7 @@ class Supervisor:
         cpu_workers: how many; None for one per four cores, at least two, so that there is an elsewhere for the job
             of one that dies. Two workers may use each core: solves pause, and one alone should have the machine.
         gpus: UUIDs; None for all that are visible. Each worker gets `settings.gpus_per_worker` of them, the last what
-            is left.
+            is left; `settings.workers_per_gpu` workers get the same ones.
     """
 
     def __init__(self, settings: Settings, cpu_workers: int | None = None, gpus: list[str] | None = None) -> None:
@@ -91,8 +91,14 @@ class Supervisor:
     def _add(self, uuids: list[str]) -> None:
         size = max(1, self._settings.gpus_per_worker)
         shares = [uuids[k : k + size] for k in range(0, len(uuids), size)]
-        self._places += [_Place(["--device", "gpu", "--gpu", ",".join(share)]) for share in shares]
-        each = replace(self._settings, ready_bytes=self._settings.ready_bytes // max(1, len(shares)))
+        sharers = max(1, self._settings.workers_per_gpu)
+        self._places += [
+            _Place(["--device", "gpu", "--gpu", ",".join(share)]) for share in shares for _ in range(sharers)
+        ]
+        ready, pinned = self._settings.ready_bytes, self._settings.pinned_bytes
+        each = replace(
+            self._settings, ready_bytes=ready // max(1, len(shares) * sharers), pinned_bytes=pinned // sharers
+        )
         self._environ |= each.to_env()
 
     def _watch(self) -> None:

@@ -9,6 +9,7 @@ import cupy
 from cupyx import errstate
 
 from kernels.deadline import Deadline
+from kernels.gpu_room import bytes_free
 from kernels.problems import QuadraticAssignment
 from kernels.qap.bounds.lower import Bound
 from kernels.qap.bounds.relaxed.ascent import Ascent, fits
@@ -48,8 +49,7 @@ def wanted(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadli
             return False
         if deadline.remaining_s < CERTIFICATES * relaxed_s(problem.n):
             return False
-    free: int = cupy.cuda.Device().mem_info[0] + cupy.get_default_memory_pool().free_bytes()
-    return 4 * ARRAYS * problem.n**4 < free
+    return 4 * ARRAYS * problem.n**4 < bytes_free()
 
 
 def raise_floor(

@@ -2,10 +2,10 @@
 
 Each call is `batch` transports of `points` x `points` with fresh numbers, from two numbers a point or from costs in
 float32, balanced, with `certificate: "none"`, as a training loop asks them. One client, from the call to its answer, at
-a service of its own, with `--sharers` workers for each GPU and API processes by the cores: one call after the other, and four and
-eight at a time. A sample of the answers is compared with POT, or the run ends. Beside the rate stands POT's, problem by
-problem in this process. A row says where each millisecond went (medians), and another what building and solving take in
-this process.
+a service of its own, with `--sharers` workers for each GPU and API processes by the cores: one call after the other,
+and four and eight at a time. A sample of the answers is compared with POT, or the run ends. Beside the rate stands
+POT's, problem by problem in this process. A row says where each millisecond went (medians), and another what building
+and solving take in this process.
 """
 
 import argparse

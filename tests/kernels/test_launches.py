@@ -173,15 +173,15 @@ def test_of_the_rows_references(launched: Launched, of: type[gpu_launch.Dense], 
 def test_of_the_tree(launched: Launched, monkeypatch: pytest.MonkeyPatch) -> None:
     tree = gpu_branch.DeviceTree.__new__(gpu_branch.DeviceTree)
     level = SimpleNamespace(size=5, arena=on_device(1, dtype=np.int32))
-    tree.__dict__ |= {"sweeps": 3, "patience": 2, "sharp": 1.0, "_shared": 64, "_levels": {4: level, 5: level}}
-    tree._kernel = launched.kernel("", "ascend")
+    tree.__dict__ |= {"sweeps": 3, "patience": 2, "sharp": 1.0, "_levels": {4: level, 5: level}}
+    tree.__dict__["_forms"] = {5: (launched.kernel("", "ascend"), gpu_branch.Form("ascend", 64, group=3))}
     monkeypatch.setattr(gpu_branch, "cupyx", mock.Mock())
     monkeypatch.setattr(cupy.cuda, "Event", mock.Mock())
     monkeypatch.setattr(cupy, "empty", lambda shape, dtype: np.empty(shape, dtype).view(OnDevice))
     monkeypatch.setattr(cupy, "asarray", lambda array: array.view(OnDevice))
     tree._ascend(level, [0], np.zeros(2), np.zeros(2, TASK.dtype), 7)  # type: ignore[arg-type]
     values = named(launched.given["ascend"], ASCEND_ARGS)
-    assert [values[name] for name in ("m", "sweeps", "patience", "sharp")] == [5, 3, 2, 1.0]
+    assert [values[name] for name in ("m", "sweeps", "patience", "sharp", "group")] == [5, 3, 2, 1.0, 3]
 
 
 @pytest.mark.parametrize(("n", "replicate", "stages"), [(2048, True, [1, 3, 5]), (200, False, [1, 3])])

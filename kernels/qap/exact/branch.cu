@@ -100,10 +100,12 @@ __device__ int assign(const int *mine, int stride, int size, int lane, int &u, i
     return __reduce_add_sync(FULL_WARP, live ? u + v : 0);
 }
 
+#include "qap/exact/exclusion.cuh"
+
 struct Shared {
     int leaders[32 * 33], share[32 * 33];
     int order[32], rank[32];
-    int room, gain;
+    int room, left;
 };
 
 // The child's leaders and prices from its parent's.
@@ -158,37 +160,32 @@ template <bool TAKE> __device__ __forceinline__ void move(Shared &shared, int *t
     }
 }
 
-// The submatrix of pair (i, j), j = warp: its least assignment becomes the leader, the rest stays price.
+// The submatrix of pair (i, j), j = warp: its least assignment becomes the leader, the rest stays price. What costs more
+// than is left, with its leaders, excludes.
 __device__ __forceinline__ void ask(Shared &shared, int *tile, int i, int m) {
     const int lane = threadIdx.x % 32, j = threadIdx.x / 32, odd = m | 1, cap = shared.room + 1, less = m - 1;
-    int *mine = tile + j * odd + lane + (lane >= j);
+    const int l = lane + (lane >= j);
+    int *mine = tile + j * odd + l;
     const int stride = m * odd;
     int u = 0, v = 0, value = shared.leaders[i * 33 + j];
-    if (value < cap) value = min(cap, value + assign(mine, stride, less, lane, u, v));
+    const int left = shared.left;
+    if (value < cap) value += assign(mine, stride, less, lane, u, v);
+    if (value > left) value = cap;
     for (int each = 0; each < less; ++each) {
         const int row = __shfl_sync(FULL_WARP, u, each);
         if (lane >= less) continue;
         const int asked = mine[each * stride], k = each + (each >= i);
         const int kept = shared.rank[k] > shared.rank[i] ? max(asked - 1, 0) : 0;  // the half not taken, to one unit
-        mine[each * stride] = asked >= cap || value >= cap ? cap : asked - row - v + kept;
+        const int price = asked - row - v + kept;
+        const bool within = asked < cap && value < cap && price + value + shared.leaders[k * 33 + l] <= left;
+        mine[each * stride] = within ? price : cap;
     }
     __syncwarp();  // the leader was read by all lanes
     if (lane == 0) shared.leaders[i * 33 + j] = value;
 }
 
-// One sweep; what the bound gains is shared.gain.
-__device__ __forceinline__ void sweep(Shared &shared, int *tile, int *prices, int m, unsigned &random) {
-    share(shared, m, random);
-    __syncthreads();  // shares and ranks -> take
-    for (int turn = 0; turn < m; ++turn) {
-        const int i = shared.order[turn];
-        move<true>(shared, tile, prices, i, m);
-        __syncthreads();  // tile -> ask
-        ask(shared, tile, i, m);
-        __syncthreads();  // tile -> give
-        move<false>(shared, tile, prices, i, m);
-        __syncthreads();  // prices and tile -> take
-    }
+// The least assignment of the leaders is the bound's; shared.left falls by it.
+__device__ __forceinline__ void gather(Shared &shared, int m) {
     if (threadIdx.x < 32) {
         const int lane = threadIdx.x, cap = shared.room + 1;
         int u, v;
@@ -197,14 +194,42 @@ __device__ __forceinline__ void sweep(Shared &shared, int *tile, int *prices, in
             const int row = __shfl_sync(FULL_WARP, u, each);
             if (lane < m && shared.leaders[each * 33 + lane] < cap) shared.leaders[each * 33 + lane] -= row + v;
         }
-        __syncwarp();  // room was read by all lanes
-        if (lane == 0) { shared.gain = gain; shared.room -= gain; }
+        if (lane == 0) shared.left -= gain;
     }
-    __syncthreads();  // gain, room -> all
+    __syncthreads();  // leaders, left -> all
+}
+
+// One sweep: shared.left is the room after it. What a whole row asks is the bound's at once, and ends the sweep where it
+// is more than is left.
+__device__ __forceinline__ void sweep(Shared &shared, int *tile, int *prices, int m, unsigned &random) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    share(shared, m, random);
+    __syncthreads();  // shares and ranks -> take
+    for (int turn = 0; turn < m; ++turn) {
+        const int i = shared.order[turn];
+        move<true>(shared, tile, prices, i, m);
+        __syncthreads();  // tile, leaders, left -> ask
+        ask(shared, tile, i, m);
+        __syncthreads();  // tile, leaders -> give
+        const int mine = lane < m ? shared.leaders[i * 33 + lane] : TOP, least = __reduce_min_sync(FULL_WARP, mine);
+        if (least > shared.left) {
+            __syncthreads();  // left was read by all
+            if (threadIdx.x == 0) shared.left = -1;
+            __syncthreads();  // left -> all
+            return;
+        }
+        move<false>(shared, tile, prices, i, m);
+        __syncthreads();  // prices and tile -> take; leaders and left were read by all
+        if (warp == 0 && mine <= shared.room) shared.leaders[i * 33 + lane] = mine - least;
+        __syncwarp();
+        if (threadIdx.x == 0) shared.left -= least;
+    }
+    __syncthreads();  // left, leaders -> gather
+    gather(shared, m);
 }
 
 // The line with the least work below it, by the first warp: a child weighs 2^(sharp * its room / this room).
-__device__ void choose(const Shared &shared, int m, float sharp, int *found) {
+__device__ void choose(const Shared &shared, int room, int m, float sharp, int *found) {
     const int lane = threadIdx.x;
     float least = 3e38f;
     int line = 0;
@@ -212,8 +237,8 @@ __device__ void choose(const Shared &shared, int m, float sharp, int *found) {
         float work = 0;
         for (int each = 0; each < m; ++each) {
             const int leader = shared.leaders[at < m ? at * 33 + each : each * 33 + at - m];
-            const float part = (float)(shared.room - leader) / (float)(shared.room + 1);
-            if (leader <= shared.room) work += exp2f(sharp * part);
+            const float part = (float)(room - leader) / (float)(room + 1);
+            if (leader <= room) work += exp2f(sharp * part);
         }
         if (work < least) { least = work; line = at; }
     }
@@ -223,11 +248,16 @@ __device__ void choose(const Shared &shared, int m, float sharp, int *found) {
     if (lane < m) found[2 + lane] = shared.leaders[line < m ? line * 33 + lane : lane * 33 + line - m];
 }
 
-// Grid: children. Block: 32 m, a warp per location. Shared: Shared and (m - 1) m (m | 1) int32, dynamic.
-// Reads: tasks, slots of the level above. Writes: one slot of this level and one line of `found` per child.
-// Requires: 3 <= m <= 31, 0 <= room < 2^25; no two tasks write one slot.
-// Work: m^2 assignments of size m - 1 a sweep; 4 m^3 (m - 1) bytes moved each way.
-extern "C" __global__ void __launch_bounds__(1024, 2) ascend(const __grid_constant__ AscendArgs args) {
+// `exclude` for the H of m, which is one of LEAST to H here: loops over as many words as there are, without a test.
+template <int LEAST, int H>
+__device__ __forceinline__ bool held(const AscendArgs &args, unsigned char *raw, int *leaders, int *prices, int room) {
+    if constexpr (H > LEAST)
+        if (args.m <= 2 * H - 2) return held<LEAST, H - 1>(args, raw, leaders, prices, room);
+    return exclude<H>(raw, leaders, prices, room, args.group, args.m);
+}
+
+// One child. With exclusions where MOST > 0: then m is at most 2 MOST and more than 2 LEAST - 2.
+template <int LEAST, int MOST> __device__ __forceinline__ void grow(const AscendArgs &args) {
     const int m = args.m;
     extern __shared__ __align__(16) unsigned char raw[];
     Shared &shared = *reinterpret_cast<Shared *>(raw);
@@ -236,21 +266,56 @@ extern "C" __global__ void __launch_bounds__(1024, 2) ascend(const __grid_consta
     int *slot = args.arena + task.slot * slot_size(m), *prices = slot + m * m;
     int *out = args.found + (long long)blockIdx.x * FOUND;
     const int *parent = args.parents + task.parent * slot_size(m + 1);
-    if (threadIdx.x == 0) shared.room = task.room - parent[task.i * (m + 1) + task.j];
+    if (threadIdx.x == 0) shared.left = shared.room = task.room - parent[task.i * (m + 1) + task.j];
     __syncthreads();  // room -> settle
     settle(shared, parent, prices, task.i, task.j, m);
-    __syncthreads();  // leaders -> share
+    __syncthreads();  // leaders, prices -> gather
+    gather(shared, m);
     unsigned random = 2654435761u * (task.i * 64 + task.j + 1);
     for (int k = 0; k < args.sweeps; ++k) {
+        const int room = shared.left;
+        if (room < 0) break;
+        __syncthreads();  // left was read by all
+        if (threadIdx.x == 0) shared.room = room;
+        if constexpr (MOST > 0) {
+            if (!held<LEAST, MOST>(args, raw + sizeof(Shared), shared.leaders, prices, room)) {
+                if (threadIdx.x == 0) shared.left = -1;
+                __syncthreads();  // left -> all
+                break;
+            }
+        }
+        __syncthreads();  // room, leaders, prices -> share
         sweep(shared, tile, prices, m, random);
-        if (shared.room < 0 || (long long)shared.gain * args.patience < shared.room) break;
+        if (shared.left < 0 || (long long)(room - shared.left) * args.patience < shared.left) break;
     }
-    if (threadIdx.x == 0) out[0] = shared.room;
-    if (shared.room < 0) return;
+    const int room = shared.left;
+    if (threadIdx.x == 0) out[0] = room;
+    if (room < 0) return;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     if (lane < m) slot[warp * m + lane] = shared.leaders[warp * 33 + lane];
-    if (warp == 0) choose(shared, m, args.sharp, out);
+    if (warp == 0) choose(shared, room, m, args.sharp, out);
 }
 
-// Grid: 1. Block: 1. Shared: none. Reads: nothing. Writes: out[0] = bytes of Shared. Requires: nothing. Work: none.
-extern "C" __global__ void layout(int *out) { out[0] = (int)sizeof(Shared); }
+// Grid: children. Block: 32 m, a warp per location. Shared: Shared, then (m - 1) m (m | 1) int32 or what exclusion.cuh
+// holds, dynamic.
+// Reads: tasks, slots of the level above. Writes: one slot of this level and one line of `found` per child.
+// Requires: 3 <= m <= 31, 0 <= room < 2^25; no two tasks write one slot.
+// Work: m^2 assignments of size m - 1 a sweep; 4 m^3 (m - 1) bytes moved each way. An exclusion: m^6 / 4 words read.
+extern "C" __global__ void __launch_bounds__(1024, 2) ascend(const __grid_constant__ AscendArgs args) { grow<0, 0>(args); }
+
+// The same with exclusions, where their numbers leave room for two blocks.
+extern "C" __global__ void __launch_bounds__(512, 2) ascend_narrow(const __grid_constant__ AscendArgs args) {
+    grow<3, 8>(args);
+}
+
+// The same with exclusions, where one block takes all that there is.
+extern "C" __global__ void __launch_bounds__(672, 1) ascend_wide(const __grid_constant__ AscendArgs args) {
+    grow<9, 11>(args);
+}
+
+// Grid: 1. Block: 1. Shared: none. Reads: nothing. Writes: out[0], out[1] = bytes of Shared and of Exclusion.
+// Requires: nothing. Work: none.
+extern "C" __global__ void layout(int *out) {
+    out[0] = (int)sizeof(Shared);
+    out[1] = (int)sizeof(Exclusion);
+}

@@ -33,9 +33,13 @@ NODE = np.dtype(
 """`facilities`, `locations`: what is left, by local index; `fixed`: location by facility, -1 where left."""
 
 
+EXCLUDED, NARROW, WIDE = 5, 16, 21
+"""From the first on there are exclusions. Up to the second two blocks fit a multiprocessor of sm_90, up to the last one."""
+
+
 def warm_up() -> None:
     """Compile the tree's kernels, which are the same for every problem."""
-    for name in ("ascend", "layout"):
+    for name in ("ascend", "ascend_narrow", "ascend_wide", "layout"):
         cuda.kernel(SOURCE, name, cooperative=False)
 
 
@@ -80,6 +84,33 @@ def slot_size(m: int) -> int:
     return m * m + m * (m - 1) // 2 * m * m
 
 
+@dataclass(frozen=True)
+class Form:
+    """How children with m facilities left are made: the kernel, its shared bytes, the locations asked at once."""
+
+    name: str
+    shared: int
+    group: int = 0
+
+
+def form(m: int, ascent: int, exclusion: int, most: int, exclude: bool = True) -> Form:
+    """With exclusions where their numbers fit a block; as `carved` of exclusion.cuh lays them out.
+
+    Args:
+        m: facilities that a child has left. ascent, exclusion: bytes of the structs Shared and Exclusion.
+        most: bytes of shared memory that a block may have.
+    """
+    half = (m + 1) // 2
+    line = half | 1
+    block = line + -(-(m - 1) * line // 32) * 32
+    words = m * (m - 1) // 2 * block + line
+    fixed, each = ascent + exclusion + 4 * words, 4 * (m - 1) * 2 * half
+    group, sweep = min(m, (most - fixed) // each), ascent + 4 * (m - 1) * m * (m | 1)
+    if not exclude or not EXCLUDED <= m <= WIDE or group < 1:
+        return Form("ascend", sweep)
+    return Form("ascend_narrow" if m <= NARROW else "ascend_wide", max(sweep, fixed + group * each), group)
+
+
 def fits(problem: QuadraticAssignment) -> bool:
     """True when the tree can be grown on a device."""
     return LEAF < problem.n <= LARGEST_N and problem.integer
@@ -101,6 +132,7 @@ class DeviceTree:
         self.best: tuple[int, Indices] | None = None
         self.nodes = 0
         self.sweeps, self.patience, self.sharp, self.batch = SWEEPS, PATIENCE, SHARP, BATCH
+        self.exclude = True
         gap = int(incumbent[0]) * ascent.scale - ascent.total
         self.divisor = 1
         while gap // self.divisor + 1 >= ROOM:
@@ -108,16 +140,21 @@ class DeviceTree:
         self._alike = symmetry.automorphisms(problem, stop)
         self._classes: dict[tuple[str, tuple[int, ...]], list[int]] = {}
         self._ascent = ascent
-        self._kernel = cuda.kernel(SOURCE, "ascend", cooperative=False)
-        out = cupy.zeros(1, cupy.int32)
+        out = cupy.zeros(2, cupy.int32)
         cuda.kernel(SOURCE, "layout", cooperative=False)((1,), (1,), (out,))
-        self._shared = int(out[0])
-        self._kernel.max_dynamic_shared_size_bytes = self._bytes(problem.n)
+        self._structs = tuple(map(int, out.get()))
         self._levels: dict[int, Level] = {}
         self._flying: deque[Flight] = deque()
 
-    def _bytes(self, m: int) -> int:
-        return self._shared + 4 * (m - 1) * m * (m | 1)
+    @functools.cached_property
+    def _forms(self) -> dict[int, tuple[Any, Form]]:
+        """By facilities left: the kernel, which may have as much shared memory as any size takes, and its form."""
+        most = cuda.attribute("MaxSharedMemoryPerBlockOptin")
+        forms = {m: form(m, *self._structs, most, self.exclude) for m in range(LEAF, self.problem.n)}
+        kernels = {one.name: cuda.kernel(SOURCE, one.name, cooperative=False) for one in forms.values()}
+        for name, kernel in kernels.items():
+            kernel.max_dynamic_shared_size_bytes = max(one.shared for one in forms.values() if one.name == name)
+        return {m: (kernels[one.name], one) for m, one in forms.items()}
 
     @property
     def limit(self) -> int:
@@ -257,8 +294,9 @@ class DeviceTree:
         device_tasks = cupy.asarray(tasks.view(np.int32))
         buffers = {"parents": level.arena, "arena": below.arena, "tasks": device_tasks, "found": found}
         rule = {"sweeps": self.sweeps, "patience": self.patience, "sharp": self.sharp}
-        arguments = ASCEND_ARGS.packed(**buffers, **rule, m=below.size)
-        self._kernel((count,), (32 * below.size,), arguments, shared_mem=self._bytes(below.size))
+        kernel, way = self._forms[below.size]
+        arguments = ASCEND_ARGS.packed(**buffers, **rule, m=below.size, group=way.group)
+        kernel((count,), (32 * below.size,), arguments, shared_mem=way.shared)
         answer: Integers32 = cupyx.empty_pinned(found.shape, np.int32)
         found.get(out=answer, blocking=False)
         landed = cupy.cuda.Event(disable_timing=True)

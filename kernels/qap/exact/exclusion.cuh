@@ -1,0 +1,205 @@
+// Pairs of pairs that nothing within the room holds, by one block: the twin of exclusion.py, which says why.
+//
+//   exclude: spread     leaders and prices in 16 bits, in shared memory                                  (once)
+//            for each facility i, from the last to the first, all its locations j at once:
+//                ask        what every (p, q) asks beside (i, j); is that within the room at all?   a warp per j
+//                exclude    for each k < i and two l at a time, a lane each: what all others ask of (i, j) and (k, l) is
+//                           bounded by a row and a column reduction; beyond the room, the two exclude each other
+//                bar        (i, j), if it was too dear alone, or a facility k is left without a place beside it
+//            given up after the first facility, where that has excluded few
+//
+// Pairs of one facility have nothing to do with each other, so no thread reads in a step what another writes there.
+//
+// Numbers are leaders and prices shifted until the room is below NONE, rounded down, so nothing is excluded that should
+// not be. What is excluded is NONE. All sums are of two numbers up to NONE and fit 16 bits; longer ones stop at NONE.
+//
+// buffer   shape               holds, in shared memory
+// prices   pairs i < k, wide   two numbers a word: block [j][l], lines padded to an odd number of words
+// asked    group, m - 1, 2H    the ask of (p, q) beside (i, j), in both halves of a word; H = (m + 1) / 2
+// own      m, 33               leaders
+// kept     m, 32               whether facility k keeps a place beside (i, j)
+//
+// A block of prices takes as many words, modulo 32, as one of its lines. So lanes that go on from one k to the next read
+// from other banks.
+
+constexpr int NONE = 0x3fff, NONE_TWICE = 0x3fff3fff, FEW = 20;
+
+struct alignas(16) Exclusion {
+    int own[32 * 33];
+    unsigned char kept[32 * 32];
+    int room, asked, found;
+};
+
+// A price of facilities a < b in shared memory, as one of 16 bits.
+__device__ __forceinline__ int word_line(int m) { return (m + 1) / 2 | 1; }
+__device__ __forceinline__ int word_block(int m) {
+    const int line = word_line(m);
+    return line + ((m - 1) * line + 31) / 32 * 32;
+}
+__device__ __forceinline__ int place(int i, int j, int k, int l, int m) {
+    const int line = word_line(m), block = word_block(m);
+    return i < k ? 2 * ((int)pair_of(i, k, m) * block + j * line) + l : 2 * ((int)pair_of(k, i, m) * block + l * line) + j;
+}
+
+// What all facilities but i and k ask at least of (i, j) and of (k, 2 x), and of (k, 2 x + 1): in the halves of a word.
+// ask: of (i, j), [m - 1][2 H].
+template <int H>
+__device__ __forceinline__ unsigned demand(const unsigned *prices, const unsigned *ask, int i, int j, int k, int x, int m) {
+    constexpr int LINE = H | 1;
+    const int block = word_block(m);
+    unsigned total = 0, rest[2 * H];
+#pragma unroll
+    for (int q = 0; q < 2 * H; ++q) rest[q] = NONE_TWICE;
+#pragma unroll 1
+    for (int p = 0; p < m; ++p) {
+        if (p == i) continue;
+        if (p != k) {
+            unsigned both[2 * H], least = NONE_TWICE;
+            if (p < k) {
+                const unsigned *from = prices + (int)pair_of(p, k, m) * block + x;
+#pragma unroll
+                for (int q = 0; q < 2 * H; ++q) both[q] = from[q * LINE];
+            } else {
+                const unsigned *from = prices + (int)pair_of(k, p, m) * block + 2 * x * LINE;
+#pragma unroll
+                for (int q = 0; q < H; ++q) {
+                    both[2 * q] = __byte_perm(from[q], from[q + LINE], 0x5410);
+                    both[2 * q + 1] = __byte_perm(from[q], from[q + LINE], 0x7632);
+                }
+            }
+#pragma unroll
+            for (int q = 0; q < 2 * H; q += 2) {
+                if (q == 2 * H - 2 && m < 2 * H) both[q + 1] = NONE_TWICE;  // there is no such line
+                const uint2 two = *reinterpret_cast<const uint2 *>(ask + q);
+                both[q] = __viaddmin_s16x2(both[q], two.x, 0x7fff7fff);
+                both[q + 1] = __viaddmin_s16x2(both[q + 1], two.y, 0x7fff7fff);
+                least = __vimin3_s16x2(both[q], both[q + 1], least);
+            }
+            total = __viaddmin_s16x2(total, least, NONE_TWICE);
+            const unsigned less = (0x80008000u - least) ^ 0x80008000u;  // - least, of each half
+#pragma unroll
+            for (int q = 0; q < 2 * H; ++q) rest[q] = __viaddmin_s16x2(both[q], less, rest[q]);
+        }
+        ask += 2 * H;
+    }
+#pragma unroll
+    for (int q = 0; q < 2 * H; ++q) {  // the locations j and l are taken
+        const unsigned open = q == j || q >= m ? 0 : x != q / 2 ? ~0u : q % 2 ? 0x0000ffffu : 0xffff0000u;
+        total = __viaddmin_s16x2(total, rest[q] & open, NONE_TWICE);
+    }
+    return total;
+}
+
+// Leaders and prices in 16 bits; what has no number of lines is NONE.
+__device__ void spread(Exclusion &ours, short *near, const int *leaders, const int *prices, int room, int m) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, line = word_line(m), block = word_block(m);
+    int shift = 0;
+    while (room >> shift >= NONE) ++shift;
+    if (threadIdx.x == 0) { ours.room = room >> shift; ours.asked = ours.found = 0; }
+    const int mine = lane < m ? leaders[warp * 33 + lane] : room + 1;
+    ours.own[warp * 33 + lane] = mine > room ? NONE : mine >> shift;
+    ours.kept[warp * 32 + lane] = 0;
+    for (int one = 0; one < m; ++one) {
+        const bool open = leaders[one * 33 + warp] <= room && lane != warp && lane < m;
+        const int *from = prices + (pair_of(one, one + 1, m) * m + warp) * m + lane;
+        short *to = near + 2 * ((int)pair_of(one, one + 1, m) * block + warp * line) + lane;
+        for (int two = one + 1; two < m; ++two) {
+            int here = NONE;
+            if (open && leaders[two * 33 + lane] <= room) here = *from <= room ? *from >> shift : NONE;
+            if (lane < 2 * line) *to = here;
+            from += m * m;
+            to += 2 * block;
+        }
+    }
+}
+
+// What every (p, q) asks beside (i, j), for one warp; whether all of it together, at least, is beyond the room.
+__device__ __forceinline__ bool ask_beside(const Exclusion &ours, const short *near, unsigned *asked, int i, int j, int m) {
+    const int lane = threadIdx.x % 32, wide = (m + 1) / 2 * 2;
+    int total = ours.own[i * 33 + j], rest = lane < m && lane != j ? NONE : 0;
+    for (int p = 0; p < m; ++p) {
+        if (p == i) continue;
+        int mine = NONE;
+        if (lane < m) mine = near[place(i, j, p, lane, m)] + ours.own[p * 33 + lane];
+        if (mine > ours.room) mine = NONE;
+        if (lane < wide) asked[lane] = mine * 0x10001;
+        const int least = __reduce_min_sync(FULL_WARP, mine);
+        total += least;
+        if (mine < NONE) rest = min(rest, mine - least);
+        asked += wide;
+    }
+    return total + __reduce_add_sync(FULL_WARP, rest) > ours.room;
+}
+
+// Facility i at those of the locations `open` (a bit each) whose asks are in `asked`: first, and on from there.
+template <int H>
+__device__ __forceinline__ void exclude_beside(
+    Exclusion &ours, short *near, const unsigned *asked, int *prices, int i, unsigned open, int first, int cap, int m) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, chunks = (i * H + 31) / 32;
+    const int many = __popc(open), before = __popc(open & ((1u << lane) - 1));
+    int looked = 0, found = 0;
+    for (int task = warp; task < many * chunks; task += m) {
+        const int turn = task / chunks, at = (task - turn * chunks) * 32 + lane, k = at / H, x = at - k * H;
+        const int j = __ffs(__ballot_sync(FULL_WARP, (open >> lane & 1) && before == turn)) - 1;
+        const unsigned *ask = asked + (j - first) * (m - 1) * 2 * H;
+        int beside[2] = {NONE, NONE};
+        if (k < i) {
+            beside[0] = ask[k * 2 * H + 2 * x] & 0xffff;
+            beside[1] = ask[k * 2 * H + 2 * x + 1] & 0xffff;
+        }
+        if (beside[0] == NONE && beside[1] == NONE) continue;
+        const unsigned more = demand<H>(reinterpret_cast<const unsigned *>(near), ask, i, j, k, x, m);
+        const int own = ours.own[i * 33 + j];
+        for (int half = 0; half < 2; ++half) {
+            if (beside[half] == NONE) continue;
+            ++looked;
+            if (own + beside[half] + (int)(more >> 16 * half & 0xffff) <= ours.room) {
+                ours.kept[j * 32 + k] = 1;
+                continue;
+            }
+            const int l = 2 * x + half;
+            near[place(k, l, i, j, m)] = NONE;
+            prices[(pair_of(k, i, m) * m + l) * m + j] = cap;
+            ++found;
+        }
+    }
+    if (i < m - 1) return;
+    __syncwarp();
+    looked = __reduce_add_sync(FULL_WARP, looked);
+    found = __reduce_add_sync(FULL_WARP, found);
+    if (lane == 0) { atomicAdd(&ours.asked, looked); atomicAdd(&ours.found, found); }  // the warps' counts meet
+}
+
+// Raise to room + 1 the prices, and leaders, of what costs more than the room. Returns false when a facility is left
+// without a place. `group`: how many locations' asks there is memory for.
+template <int H>
+__device__ bool exclude(unsigned char *raw, int *leaders, int *prices, int room, int group, int m) {
+    Exclusion &ours = *reinterpret_cast<Exclusion *>(raw);
+    unsigned *asked = reinterpret_cast<unsigned *>(raw + sizeof(Exclusion));
+    short *near = reinterpret_cast<short *>(asked + group * (m - 1) * 2 * H);
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, cap = room + 1;
+    spread(ours, near, leaders, prices, room, m);
+    __syncthreads();  // all numbers -> ask
+    for (int i = m - 1; i >= 0; --i) {
+        bool open = ours.own[i * 33 + warp] < NONE;
+        for (int first = 0; first < m; first += group) {
+            if (open && first <= warp && warp < first + group) {
+                open = !ask_beside(ours, near, asked + (warp - first) * (m - 1) * 2 * H, i, warp, m);
+                if (!open && lane == 0) ours.own[i * 33 + warp] = NONE;
+            }
+            __syncthreads();  // asks, own -> exclude
+            const bool asks = first <= lane && lane < min(first + group, m) && ours.own[i * 33 + lane] < NONE;
+            const unsigned some = __ballot_sync(FULL_WARP, asks);
+            if (i > 0) exclude_beside<H>(ours, near, asked, prices, i, some, first, cap, m);
+            __syncthreads();  // asks -> ask; prices, kept, counts -> all
+        }
+        const bool every = __all_sync(FULL_WARP, lane >= i || ours.kept[warp * 32 + lane]);
+        open = open && every;
+        __syncwarp();
+        ours.kept[warp * 32 + lane] = 0;
+        if (!open && lane == 0) { leaders[i * 33 + warp] = cap; ours.own[i * 33 + warp] = NONE; }
+        if (!__syncthreads_or(open)) return false;  // leaders, kept -> ask
+        if (i == m - 1 && ours.found * FEW < ours.asked) break;
+    }
+    return true;
+}

@@ -116,7 +116,8 @@ def test_the_root_of_a_devices_tree_is_branched_there_too() -> None:
     gpu_branch = pytest.importorskip("kernels.qap.exact.gpu_branch")
     problem = grid(4, 4, 0)
     tree = gpu_branch.DeviceTree.__new__(gpu_branch.DeviceTree)
-    tree.problem, tree.divisor, tree._classes, tree._ascent = problem, 1, {}, rlt1.DualAscent(problem)
+    tree.problem, tree.divisor, tree._classes, tree._groups = problem, 1, {}, {}
+    tree._ascent = rlt1.DualAscent(problem)
     tree._alike = symmetry.automorphisms(problem)
     leaders = np.zeros((16, 16), np.int64)
     leaders[:, 5] = 30  # by its leaders alone, that place

@@ -24,7 +24,11 @@ ROOM = 1 << 25
 """Room and prices stay below this, so that a path of 32 of them fits int32."""
 BATCH = 8192
 SHARE_OF_MEMORY = 0.4
+FEW_FIXED = 3
+"""Symmetry is looked for below nodes with so many facilities fixed, and not deeper: hardly any is left there."""
 SWEEPS, PATIENCE, SHARP = 30, 7, 1.0
+TOP_LEVELS, TOP_SWEEPS, TOP_PATIENCE = 3, 60, 20
+"""On so many levels below the root, where nodes are few, the ascent goes on for longer: all below gains by it."""
 
 NODE = np.dtype(
     [("slot", np.int32), ("line", np.int32), ("bound", np.int64), ("leaders", np.int32, WIDEST)]
@@ -34,7 +38,7 @@ NODE = np.dtype(
 
 
 EXCLUDED, NARROW, WIDE = 5, 16, 21
-"""From the first on there are exclusions. Up to the second two blocks fit a multiprocessor of sm_90, up to the last one."""
+"""Facilities left from which on there are exclusions; with which two blocks fit a multiprocessor of sm_90, and one."""
 
 
 def warm_up() -> None:
@@ -132,6 +136,7 @@ class DeviceTree:
         self.best: tuple[int, Indices] | None = None
         self.nodes = 0
         self.sweeps, self.patience, self.sharp, self.batch = SWEEPS, PATIENCE, SHARP, BATCH
+        self.top, self.top_sweeps, self.top_patience = TOP_LEVELS, TOP_SWEEPS, TOP_PATIENCE
         self.exclude = True
         gap = int(incumbent[0]) * ascent.scale - ascent.total
         self.divisor = 1
@@ -139,6 +144,7 @@ class DeviceTree:
             self.divisor *= 2
         self._alike = symmetry.automorphisms(problem, stop)
         self._classes: dict[tuple[str, tuple[int, ...]], list[int]] = {}
+        self._groups: dict[tuple[str, tuple[int, ...]], list[Integers]] = {}
         self._ascent = ascent
         out = cupy.zeros(2, cupy.int32)
         cuda.kernel(SOURCE, "layout", cooperative=False)((1,), (1,), (out,))
@@ -194,16 +200,22 @@ class DeviceTree:
         self._levels[n] = root
 
     def _topmost(self, leaders: Integers, room: int) -> Records:
-        """(1,) NODE: the root, branched where symmetry leaves the least work; deeper lines are the kernel's choice."""
+        """(1,) NODE: the root, with the line that symmetry leaves the least work below."""
         n = self.problem.n
         nodes = np.zeros(1, NODE)
         nodes["facilities"][0, :n] = nodes["locations"][0, :n] = np.arange(n)
         nodes["fixed"] = -1
-        first = [self._first_of_equals(nodes[0], side, n) for side in ("facilities", "locations")]
-        line = int(branch.choose_line(leaders, room, first[0], first[1]))
-        nodes["bound"], nodes["line"] = self._ascent.total // self.divisor, line
-        nodes["leaders"][0, :n] = leaders[line] if line < n else leaders[:, line - n]
+        nodes["bound"] = self._ascent.total // self.divisor
+        self._choose(nodes[0], leaders, room)
         return nodes
+
+    def _choose(self, node: Records, leaders: Integers, room: int) -> None:
+        """Give the node the line with the least work below it, of each class of equals one; the kernel knows none."""
+        m = len(leaders)
+        first = [self._first_of_equals(node, side, m) for side in ("facilities", "locations")]
+        line = int(branch.choose_line(leaders, room, first[0], first[1]))
+        node["line"] = line
+        node["leaders"][:m] = leaders[line] if line < m else leaders[:, line - m]
 
     def _next(self) -> Level | None:
         """The deepest level that fills a launch, else the one with most to do and room below it, else the deepest.
@@ -246,25 +258,42 @@ class DeviceTree:
     def _open(self, nodes: Records, m: int, limit: int) -> Mask:
         """(nodes, m) bool: places of each node's line that may hold something better, one of each class of equals."""
         open_: Mask = nodes["leaders"][:, :m] <= (limit - nodes["bound"])[:, None]
-        for at in np.flatnonzero((nodes["fixed"] >= 0).sum(axis=1) <= 3) if self._symmetric else ():
+        for at in self._symmetric(nodes):
             node, line = nodes[at], int(nodes["line"][at])
             open_[at] &= self._first_of_equals(node, "locations" if line < m else "facilities", m)
         return open_
 
     def _first_of_equals(self, node: Records, side: str, m: int) -> Mask:
         """(m,) bool: one of each class of the node's locations (facilities) that symmetry makes equal."""
-        fixed = node["fixed"][: self.problem.n].astype(np.int64)
-        places = np.flatnonzero(fixed >= 0)
-        held = np.sort(fixed[places]) if side == "locations" else places
-        key = (side, tuple(held.tolist()))
-        if key not in self._classes:
-            group = self._alike[1 if side == "locations" else 0]
-            self._classes[key] = sorted(symmetry.representatives(node[side][:m].astype(np.int64), group, held))
-        return np.isin(node[side][:m], self._classes[key])
+        held = self._held(node, side)
+        group = self._moving(side, held)
+        if not group:
+            return np.ones(m, np.bool_)
+        if (side, held) not in self._classes:
+            left = node[side][:m].astype(np.int64)
+            self._classes[side, held] = sorted(symmetry.representatives(left, group, np.array(held, np.int64)))
+        return np.isin(node[side][:m], self._classes[side, held])
 
-    @property
-    def _symmetric(self) -> bool:
-        return any(len(group) > 1 for group in self._alike)
+    def _held(self, node: Records, side: str) -> tuple[int, ...]:
+        """The locations (facilities) that are taken, in order."""
+        fixed = node["fixed"][: self.problem.n]
+        return tuple(sorted(fixed[fixed >= 0].tolist()) if side == "locations" else np.flatnonzero(fixed >= 0).tolist())
+
+    def _moving(self, side: str, held: tuple[int, ...]) -> list[Integers]:
+        """The symmetries of locations (facilities) that leave these in place, if there are any but the identity."""
+        if (side, held) not in self._groups:
+            at = list(held)
+            group = [g for g in self._alike[1 if side == "locations" else 0] if (g[at] == at).all()]
+            self._groups[side, held] = group if len(group) > 1 else []
+        return self._groups[side, held]
+
+    def _symmetric(self, nodes: Records) -> list[int]:
+        """Those of the nodes below which symmetry makes places equal, as far as it is looked for."""
+        sides = [side for side, group in zip(("facilities", "locations"), self._alike, strict=True) if len(group) > 1]
+        if not sides:
+            return []
+        few = np.flatnonzero((nodes["fixed"] >= 0).sum(axis=1) <= FEW_FIXED).tolist()
+        return [at for at in few if any(self._moving(side, self._held(nodes[at], side)) for side in sides)]
 
     def _children(self, parents: Records, open_: Mask, m: int, limit: int, below: Level) -> tuple[Records, Records]:
         at, place = np.nonzero(open_)
@@ -293,7 +322,9 @@ class DeviceTree:
         found = cupy.empty((count, FOUND), cupy.int32)
         device_tasks = cupy.asarray(tasks.view(np.int32))
         buffers = {"parents": level.arena, "arena": below.arena, "tasks": device_tasks, "found": found}
-        rule = {"sweeps": self.sweeps, "patience": self.patience, "sharp": self.sharp}
+        top = self.problem.n - below.size <= self.top
+        sweeps, patience = (self.top_sweeps, self.top_patience) if top else (self.sweeps, self.patience)
+        rule = {"sweeps": sweeps, "patience": patience, "sharp": self.sharp}
         kernel, way = self._forms[below.size]
         arguments = ASCEND_ARGS.packed(**buffers, **rule, m=below.size, group=way.group)
         kernel((count,), (32 * below.size,), arguments, shared_mem=way.shared)
@@ -313,6 +344,10 @@ class DeviceTree:
         children, answer = children[alive], answer[alive]
         children["bound"], children["line"] = flight.limit - answer[:, 0], answer[:, 1]
         children["leaders"] = answer[:, 2:]
+        for at in self._symmetric(children):
+            start = int(children["slot"][at]) * slot_size(below.size)
+            leaders = below.arena[start : start + below.size**2].get().reshape(below.size, below.size)
+            self._choose(children[at], leaders.astype(np.int64), int(answer[at, 0]))
         if below.size == LEAF:
             for child in children:
                 self._finish(child)

@@ -11,6 +11,7 @@ from kernels.qap.bounds import rlt1
 from kernels.qap.exact import branch, symmetry
 from kernels.qap.exact.ascent import ascend
 from kernels.qap.exact.exclusion import exclude
+from kernels.qap.exact.lines import Lines
 from kernels.qap.exact.proof import Proof
 
 GO_ON = np.zeros(1, np.uint8)
@@ -116,9 +117,8 @@ def test_the_root_of_a_devices_tree_is_branched_there_too() -> None:
     gpu_branch = pytest.importorskip("kernels.qap.exact.gpu_branch")
     problem = grid(4, 4, 0)
     tree = gpu_branch.DeviceTree.__new__(gpu_branch.DeviceTree)
-    tree.problem, tree.divisor, tree._classes, tree._groups = problem, 1, {}, {}
-    tree._ascent = rlt1.DualAscent(problem)
-    tree._alike = symmetry.automorphisms(problem)
+    tree.problem, tree.divisor, tree._ascent = problem, 1, rlt1.DualAscent(problem)
+    tree._lines = Lines(16, symmetry.automorphisms(problem))
     leaders = np.zeros((16, 16), np.int64)
     leaders[:, 5] = 30  # by its leaders alone, that place
     nodes = tree._topmost(leaders, 40)

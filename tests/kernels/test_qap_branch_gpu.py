@@ -13,39 +13,31 @@ from tests.conftest import gpu_is_here
 from tests.kernels.test_qap_branch import Costs, grid, held, node, uniform
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not gpu_is_here(), reason="no CUDA device here")]
-LITTLE = 54 << 10
-"""Of shared memory: some of the locations at a time are all that fits, with m = 14."""
 
 
 class Children:
     """Children of one node, each with its first facility at one of its locations; what the kernels make of them."""
 
     def __init__(self, costs: Costs) -> None:
-        from kernels.qap.exact import gpu_branch
-
-        self.branch = gpu_branch
         self.leaders, self.prices = costs
         self.m = len(self.leaders) - 1
 
-    def made(self, room: int, sweeps: int, most: int | None = None) -> tuple[Integers, list[Costs]]:
-        """(children,) the room left of each, negative where it is done, and its costs; `most` bytes of shared memory."""
+    def made(self, room: int, sweeps: int, group: int | None = None) -> tuple[Integers, list[Costs]]:
+        """(children,) the room left of each, negative where it is done, and its costs; `group` asks at a time."""
         import cupy
 
+        from kernels.qap.exact import gpu_branch, gpu_forms
+
         wide, m = self.m + 1, self.m
-        out = cupy.zeros(2, cupy.int32)
-        self.branch.cuda.kernel(self.branch.SOURCE, "layout", cooperative=False)((1,), (1,), (out,))
-        most = most or self.branch.cuda.attribute("MaxSharedMemoryPerBlockOptin")
-        form = self.branch.form(m, *map(int, out.get()), most)
+        kernel, form = gpu_forms.by_size([m])[m]
         assert form.name != "ascend"
-        kernel = self.branch.cuda.kernel(self.branch.SOURCE, form.name, cooperative=False)
-        kernel.max_dynamic_shared_size_bytes = form.shared
         tasks = np.zeros(wide, TASK.dtype)
         tasks["slot"] = tasks["j"] = np.arange(wide)
         tasks["room"] = room
         parent = cupy.asarray(np.concatenate((self.leaders.ravel(), self.prices.ravel())).astype(np.int32))
-        arena = cupy.zeros(wide * self.branch.slot_size(m), cupy.int32)
+        arena = cupy.zeros(wide * gpu_branch.slot_size(m), cupy.int32)
         found = cupy.zeros((wide, FOUND), cupy.int32)
-        rule: dict[str, Any] = {"sweeps": sweeps, "patience": 1000, "sharp": 1.0, "m": m, "group": form.group}
+        rule: dict[str, Any] = {"sweeps": sweeps, "patience": 1000, "sharp": 1.0, "m": m, "group": group or form.group}
         device = cupy.asarray(tasks.view(np.int32))
         arguments = ASCEND_ARGS.packed(parents=parent, arena=arena, tasks=device, found=found, **rule)
         kernel((wide,), (32 * m,), arguments, shared_mem=form.shared)
@@ -85,9 +77,9 @@ def test_a_permutation_within_the_room_stays_whatever_the_size(m: int) -> None:
     above, below = np.triu_indices(m + 1, 1)
     leaders[np.arange(m + 1), p] = 0
     prices[np.arange(len(above)), p[above], p[below]] = 0
-    left, children = Children((leaders, prices)).made(30_000, 1, LITTLE if m == 14 else None)
+    left, children = Children((leaders, prices)).made(30_000, 1, 5 if m in (14, 20) else None)
     mine, (after, rest) = int(left[p[0]]), children[p[0]]
-    assert mine == 30_000 - int((leaders[0, p[0]]))
+    assert mine == 30_000 - int(leaders[0, p[0]])
     q = p[1:] - (p[1:] > p[0])
     above, below = np.triu_indices(m, 1)
     assert not after[np.arange(m), q].any()
@@ -115,9 +107,9 @@ def test_a_proof_takes_few_children(problem: QuadraticAssignment, most: int) -> 
 @pytest.mark.parametrize("most", [99 << 10, 163 << 10, 227 << 10])
 def test_what_a_launch_asks_for_fits(most: int) -> None:
     """Multiprocessors of sm_86, of sm_80 and of sm_90."""
-    from kernels.qap.exact import gpu_branch
+    from kernels.qap.exact import gpu_forms
 
     for m in range(3, 32):
-        form = gpu_branch.form(m, 9000, 5300, most)
+        form = gpu_forms.form(m, (9000, 5300), most)
         assert form.shared <= most or form.name == "ascend"
         assert (form.name == "ascend") == (form.group == 0)

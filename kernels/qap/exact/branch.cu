@@ -1,13 +1,16 @@
 // Branch and bound for the quadratic assignment: one block makes one child, raises its bound and chooses its line.
 //
 //   ascend:  settle     the child's costs from its parent's, facility i of it at location j            (once)
+//            gather     the leaders: the least assignment is what the bound gains                      (once)
 //            repeat at most `sweeps` times:
+//                exclude    pairs of pairs beside which a third facility finds no place (exclusion.cuh)
 //                share      every leader is promised to the prices of its pair, evenly
 //                for each row i in random order, all (i, j) at once, one warp each:
 //                    take       price of ((i, j), (k, l)): half of it where row k comes later, else all of it
 //                    assign     the least assignment of those prices: its value becomes the leader
 //                    give       what the duals leave, and the half not taken, is the price again
-//                assign     the leaders: the least assignment is what the bound gains
+//                    gain       the least leader of the row, which is the bound's at once
+//                gather     as above
 //            choose     the row or column of leaders with the least work below it
 //
 // The bound is the dual ascent of Hahn and Grant (1998) on the level-1 reformulation. A pair here is a facility at a

@@ -9,14 +9,13 @@ import cupy
 import cupyx
 import numpy as np
 
-from kernels import cuda
 from kernels.problems import QuadraticAssignment
 from kernels.problems.arrays import Bytes, Indices, Integers, Integers32, Mask, Records
 from kernels.qap.bounds.rlt1 import DualAscent
-from kernels.qap.exact import branch, symmetry
+from kernels.qap.exact import branch, gpu_forms, symmetry
 from kernels.qap.exact.layout import ASCEND_ARGS, FOUND, TASK, WIDEST
+from kernels.qap.exact.lines import Lines
 
-SOURCE = "qap/exact/branch.cu"
 LARGEST_N = 32
 """A warp holds a row of pairs: a lane per location."""
 LEAF = 3
@@ -24,8 +23,6 @@ ROOM = 1 << 25
 """Room and prices stay below this, so that a path of 32 of them fits int32."""
 BATCH = 8192
 SHARE_OF_MEMORY = 0.4
-FEW_FIXED = 3
-"""Symmetry is looked for below nodes with so many facilities fixed, and not deeper: hardly any is left there."""
 SWEEPS, PATIENCE, SHARP = 30, 7, 1.0
 TOP_LEVELS, TOP_SWEEPS, TOP_PATIENCE = 3, 60, 20
 """On so many levels below the root, where nodes are few, the ascent goes on for longer: all below gains by it."""
@@ -37,14 +34,9 @@ NODE = np.dtype(
 """`facilities`, `locations`: what is left, by local index; `fixed`: location by facility, -1 where left."""
 
 
-EXCLUDED, NARROW, WIDE = 5, 16, 21
-"""Facilities left from which on there are exclusions; with which two blocks fit a multiprocessor of sm_90, and one."""
-
-
 def warm_up() -> None:
     """Compile the tree's kernels, which are the same for every problem."""
-    for name in ("ascend", "ascend_narrow", "ascend_wide", "layout"):
-        cuda.kernel(SOURCE, name, cooperative=False)
+    gpu_forms.compiled()
 
 
 @dataclass
@@ -88,33 +80,6 @@ def slot_size(m: int) -> int:
     return m * m + m * (m - 1) // 2 * m * m
 
 
-@dataclass(frozen=True)
-class Form:
-    """How children with m facilities left are made: the kernel, its shared bytes, the locations asked at once."""
-
-    name: str
-    shared: int
-    group: int = 0
-
-
-def form(m: int, ascent: int, exclusion: int, most: int, exclude: bool = True) -> Form:
-    """With exclusions where their numbers fit a block; as `carved` of exclusion.cuh lays them out.
-
-    Args:
-        m: facilities that a child has left. ascent, exclusion: bytes of the structs Shared and Exclusion.
-        most: bytes of shared memory that a block may have.
-    """
-    half = (m + 1) // 2
-    line = half | 1
-    block = line + -(-(m - 1) * line // 32) * 32
-    words = m * (m - 1) // 2 * block + line
-    fixed, each = ascent + exclusion + 4 * words, 4 * (m - 1) * 2 * half
-    group, sweep = min(m, (most - fixed) // each), ascent + 4 * (m - 1) * m * (m | 1)
-    if not exclude or not EXCLUDED <= m <= WIDE or group < 1:
-        return Form("ascend", sweep)
-    return Form("ascend_narrow" if m <= NARROW else "ascend_wide", max(sweep, fixed + group * each), group)
-
-
 def fits(problem: QuadraticAssignment) -> bool:
     """True when the tree can be grown on a device."""
     return LEAF < problem.n <= LARGEST_N and problem.integer
@@ -142,25 +107,15 @@ class DeviceTree:
         self.divisor = 1
         while gap // self.divisor + 1 >= ROOM:
             self.divisor *= 2
-        self._alike = symmetry.automorphisms(problem, stop)
-        self._classes: dict[tuple[str, tuple[int, ...]], list[int]] = {}
-        self._groups: dict[tuple[str, tuple[int, ...]], list[Integers]] = {}
+        self._lines = Lines(problem.n, symmetry.automorphisms(problem, stop))
         self._ascent = ascent
-        out = cupy.zeros(2, cupy.int32)
-        cuda.kernel(SOURCE, "layout", cooperative=False)((1,), (1,), (out,))
-        self._structs = tuple(map(int, out.get()))
         self._levels: dict[int, Level] = {}
         self._flying: deque[Flight] = deque()
 
     @functools.cached_property
-    def _forms(self) -> dict[int, tuple[Any, Form]]:
-        """By facilities left: the kernel, which may have as much shared memory as any size takes, and its form."""
-        most = cuda.attribute("MaxSharedMemoryPerBlockOptin")
-        forms = {m: form(m, *self._structs, most, self.exclude) for m in range(LEAF, self.problem.n)}
-        kernels = {one.name: cuda.kernel(SOURCE, one.name, cooperative=False) for one in forms.values()}
-        for name, kernel in kernels.items():
-            kernel.max_dynamic_shared_size_bytes = max(one.shared for one in forms.values() if one.name == name)
-        return {m: (kernels[one.name], one) for m, one in forms.items()}
+    def _forms(self) -> dict[int, tuple[Any, gpu_forms.Form]]:
+        """By facilities left: the kernel that makes such children, and its form."""
+        return gpu_forms.by_size(range(LEAF, self.problem.n), self.exclude)
 
     @property
     def limit(self) -> int:
@@ -206,16 +161,8 @@ class DeviceTree:
         nodes["facilities"][0, :n] = nodes["locations"][0, :n] = np.arange(n)
         nodes["fixed"] = -1
         nodes["bound"] = self._ascent.total // self.divisor
-        self._choose(nodes[0], leaders, room)
+        self._lines.choose(nodes[0], leaders, room)
         return nodes
-
-    def _choose(self, node: Records, leaders: Integers, room: int) -> None:
-        """Give the node the line with the least work below it, of each class of equals one; the kernel knows none."""
-        m = len(leaders)
-        first = [self._first_of_equals(node, side, m) for side in ("facilities", "locations")]
-        line = int(branch.choose_line(leaders, room, first[0], first[1]))
-        node["line"] = line
-        node["leaders"][:m] = leaders[line] if line < m else leaders[:, line - m]
 
     def _next(self) -> Level | None:
         """The deepest level that fills a launch, else the one with most to do and room below it, else the deepest.
@@ -258,42 +205,10 @@ class DeviceTree:
     def _open(self, nodes: Records, m: int, limit: int) -> Mask:
         """(nodes, m) bool: places of each node's line that may hold something better, one of each class of equals."""
         open_: Mask = nodes["leaders"][:, :m] <= (limit - nodes["bound"])[:, None]
-        for at in self._symmetric(nodes):
+        for at in self._lines.symmetric(nodes):
             node, line = nodes[at], int(nodes["line"][at])
-            open_[at] &= self._first_of_equals(node, "locations" if line < m else "facilities", m)
+            open_[at] &= self._lines.first_of_equals(node, "locations" if line < m else "facilities", m)
         return open_
-
-    def _first_of_equals(self, node: Records, side: str, m: int) -> Mask:
-        """(m,) bool: one of each class of the node's locations (facilities) that symmetry makes equal."""
-        held = self._held(node, side)
-        group = self._moving(side, held)
-        if not group:
-            return np.ones(m, np.bool_)
-        if (side, held) not in self._classes:
-            left = node[side][:m].astype(np.int64)
-            self._classes[side, held] = sorted(symmetry.representatives(left, group, np.array(held, np.int64)))
-        return np.isin(node[side][:m], self._classes[side, held])
-
-    def _held(self, node: Records, side: str) -> tuple[int, ...]:
-        """The locations (facilities) that are taken, in order."""
-        fixed = node["fixed"][: self.problem.n]
-        return tuple(sorted(fixed[fixed >= 0].tolist()) if side == "locations" else np.flatnonzero(fixed >= 0).tolist())
-
-    def _moving(self, side: str, held: tuple[int, ...]) -> list[Integers]:
-        """The symmetries of locations (facilities) that leave these in place, if there are any but the identity."""
-        if (side, held) not in self._groups:
-            at = list(held)
-            group = [g for g in self._alike[1 if side == "locations" else 0] if (g[at] == at).all()]
-            self._groups[side, held] = group if len(group) > 1 else []
-        return self._groups[side, held]
-
-    def _symmetric(self, nodes: Records) -> list[int]:
-        """Those of the nodes below which symmetry makes places equal, as far as it is looked for."""
-        sides = [side for side, group in zip(("facilities", "locations"), self._alike, strict=True) if len(group) > 1]
-        if not sides:
-            return []
-        few = np.flatnonzero((nodes["fixed"] >= 0).sum(axis=1) <= FEW_FIXED).tolist()
-        return [at for at in few if any(self._moving(side, self._held(nodes[at], side)) for side in sides)]
 
     def _children(self, parents: Records, open_: Mask, m: int, limit: int, below: Level) -> tuple[Records, Records]:
         at, place = np.nonzero(open_)
@@ -344,10 +259,10 @@ class DeviceTree:
         children, answer = children[alive], answer[alive]
         children["bound"], children["line"] = flight.limit - answer[:, 0], answer[:, 1]
         children["leaders"] = answer[:, 2:]
-        for at in self._symmetric(children):
+        for at in self._lines.symmetric(children):
             start = int(children["slot"][at]) * slot_size(below.size)
             leaders = below.arena[start : start + below.size**2].get().reshape(below.size, below.size)
-            self._choose(children[at], leaders.astype(np.int64), int(answer[at, 0]))
+            self._lines.choose(children[at], leaders.astype(np.int64), int(answer[at, 0]))
         if below.size == LEAF:
             for child in children:
                 self._finish(child)

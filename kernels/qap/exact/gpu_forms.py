@@ -1,0 +1,59 @@
+"""Which kernel of branch.cu makes the children of a size, and what it holds in shared memory."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import cupy
+
+from kernels import cuda
+
+SOURCE = "qap/exact/branch.cu"
+KERNELS = "ascend", "ascend_narrow", "ascend_wide"
+EXCLUDED, NARROW, WIDE = 5, 16, 21
+"""Facilities left from which on there are exclusions; with which two blocks fit a multiprocessor of sm_90, and one."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """How children of a size are made: the kernel, its shared bytes, the locations that an exclusion asks at once."""
+
+    name: str
+    shared: int
+    group: int = 0
+
+
+def form(m: int, structs: tuple[int, int], most: int, exclude: bool = True) -> Form:
+    """With exclusions where their numbers fit a block; as exclusion.cuh lays them out.
+
+    Args:
+        m: facilities that a child has left. structs: bytes of the structs Shared and Exclusion.
+        most: bytes of shared memory that a block may have.
+    """
+    half = (m + 1) // 2
+    line = half | 1
+    block = line + -(-(m - 1) * line // 32) * 32
+    fixed = sum(structs) + 4 * (m * (m - 1) // 2 * block + line)
+    each = 4 * (m - 1) * 2 * half
+    group, sweep = min(m, (most - fixed) // each), structs[0] + 4 * (m - 1) * m * (m | 1)
+    if not exclude or not EXCLUDED <= m <= WIDE or group < 1:
+        return Form("ascend", sweep)
+    return Form("ascend_narrow" if m <= NARROW else "ascend_wide", max(sweep, fixed + group * each), group)
+
+
+def compiled() -> dict[str, Any]:
+    """The kernels that make children, by their names."""
+    return {name: cuda.kernel(SOURCE, name, cooperative=False) for name in KERNELS}
+
+
+def by_size(sizes: Iterable[int], exclude: bool = True) -> dict[int, tuple[Any, Form]]:
+    """By facilities left: the kernel, which may have as much shared memory as any size takes, and its form."""
+    out = cupy.zeros(2, cupy.int32)
+    cuda.kernel(SOURCE, "layout", cooperative=False)((1,), (1,), (out,))
+    ours, excluding = out.get().tolist()
+    most, kernels = cuda.attribute("MaxSharedMemoryPerBlockOptin"), compiled()
+    forms = {m: form(m, (ours, excluding), most, exclude) for m in sizes}
+    for one in forms.values():  # other trees may have asked for more
+        kernel = kernels[one.name]
+        kernel.max_dynamic_shared_size_bytes = max(one.shared, kernel.max_dynamic_shared_size_bytes)
+    return {m: (kernels[one.name], one) for m, one in forms.items()}

@@ -126,6 +126,27 @@ def test_the_root_of_a_devices_tree_is_branched_there_too() -> None:
     assert tree._open(nodes, 16, 40).sum() == 3
 
 
+def test_a_devices_tree_uses_what_symmetry_the_first_facilities_leave() -> None:
+    """Beside a corner the diagonal is left, with 9 of 15 places; beside an edge nothing."""
+    gpu_branch = pytest.importorskip("kernels.qap.exact.gpu_branch")
+    lines = Lines(16, symmetry.automorphisms(grid(4, 4, 0)))
+    nodes = np.zeros(2, gpu_branch.NODE)
+    nodes["fixed"] = -1
+    for at, place in enumerate((0, 1)):
+        nodes["fixed"][at, 0] = place
+        nodes["facilities"][at, :15] = np.arange(1, 16)
+        nodes["locations"][at, :15] = np.delete(np.arange(16), place)
+    assert lines.symmetric(nodes) == [0]
+    assert [lines.first_of_equals(node, "locations", 15).sum() for node in nodes] == [9, 15]
+    leaders = np.zeros((15, 15), np.int64)
+    leaders[:, 4] = 30  # by its leaders alone, that place
+    for node in nodes:
+        lines.choose(node, leaders, 40)
+    assert nodes["line"][0] < 15
+    assert nodes["line"][1] == 15 + 4
+    assert (nodes["leaders"][1, :15] == 30).all()
+
+
 @pytest.mark.parametrize(
     ("problem", "most"), [(grid(3, 4, 1), 62), (grid(4, 4, 1), 873), (uniform(12, 1), 48), (uniform(13, 2), 133)]
 )

@@ -104,12 +104,14 @@ def test_a_proof_takes_few_children(problem: QuadraticAssignment, most: int) -> 
     assert proof.nodes <= most
 
 
-@pytest.mark.parametrize("most", [99 << 10, 163 << 10, 227 << 10])
-def test_what_a_launch_asks_for_fits(most: int) -> None:
-    """Multiprocessors of sm_86, of sm_80 and of sm_90."""
+@pytest.mark.parametrize(("most", "of_two"), [(99, 100), (163, 164), (227, 228)])
+def test_what_a_launch_asks_for_fits(most: int, of_two: int) -> None:
+    """KiB of a block and of a multiprocessor of sm_86, sm_80 and sm_90."""
     from kernels.qap.exact import gpu_forms
 
     for m in range(3, 32):
-        form = gpu_forms.form(m, (9000, 5300), most)
-        assert form.shared <= most or form.name == "ascend"
+        form = gpu_forms.form(m, (4500, 2300), most << 10, (of_two << 9) - 1024)
+        assert form.shared <= most << 10 or form.name == "ascend"
         assert (form.name == "ascend") == (form.group == 0)
+        if most == 227 and form.name in ("ascend_narrow", "ascend_middle"):
+            assert 2 * (form.shared + 1024) <= of_two << 10

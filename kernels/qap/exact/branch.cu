@@ -105,8 +105,10 @@ __device__ int assign(const int *mine, int stride, int size, int lane, int &u, i
 
 #include "qap/exact/exclusion.cuh"
 
-struct Shared {
-    int leaders[32 * 33], share[32 * 33];
+constexpr int SHARE = 32 * 33;  // numbers ahead of the tile: what each leader promises
+
+struct alignas(16) Shared {
+    int leaders[32 * 33];
     int order[32], rank[32];
     int room, left;
 };
@@ -127,11 +129,11 @@ __device__ void settle(Shared &shared, const int *parent, int *prices, int i, in
 }
 
 // Promise every leader to its prices; a random order of the rows.
-__device__ void share(Shared &shared, int m, unsigned &random) {
+__device__ void share(Shared &shared, int *promised, int m, unsigned &random) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, cap = shared.room + 1, at = warp * 33 + lane;
     if (lane < m) {
         const int leader = shared.leaders[at], each = leader >= cap ? cap : leader / (m - 1);
-        shared.share[at] = each;
+        promised[at] = each;
         shared.leaders[at] = leader >= cap ? cap : leader - each * (m - 1);
     }
     if (threadIdx.x != 0) return;
@@ -147,6 +149,7 @@ __device__ void share(Shared &shared, int m, unsigned &random) {
 // Prices of row i from global memory into tile[a][j][l], or back. Each warp moves line `warp` of every block.
 template <bool TAKE> __device__ __forceinline__ void move(Shared &shared, int *tile, int *prices, int i, int m) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, odd = m | 1, cap = shared.room + 1;
+    const int *promised = tile - SHARE;
     if (lane >= m) return;
     for (int each = 0; each < m - 1; ++each) {
         const int k = each + (each >= i), j = k > i ? warp : lane, l = k > i ? lane : warp;
@@ -155,7 +158,7 @@ template <bool TAKE> __device__ __forceinline__ void move(Shared &shared, int *t
         if (TAKE) {
             int asked = *far;
             const bool later = shared.rank[k] > shared.rank[i];
-            if (later) asked += shared.share[i * 33 + j] + shared.share[k * 33 + l];
+            if (later) asked += promised[i * 33 + j] + promised[k * 33 + l];
             *near = asked >= cap ? cap : later ? (asked + 1) >> 1 : asked;
         } else {
             *far = *near;
@@ -206,7 +209,7 @@ __device__ __forceinline__ void gather(Shared &shared, int m) {
 // is more than is left.
 __device__ __forceinline__ void sweep(Shared &shared, int *tile, int *prices, int m, unsigned &random) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    share(shared, m, random);
+    share(shared, tile - SHARE, m, random);
     __syncthreads();  // shares and ranks -> take
     for (int turn = 0; turn < m; ++turn) {
         const int i = shared.order[turn];
@@ -264,7 +267,7 @@ template <int LEAST, int MOST> __device__ __forceinline__ void grow(const Ascend
     const int m = args.m;
     extern __shared__ __align__(16) unsigned char raw[];
     Shared &shared = *reinterpret_cast<Shared *>(raw);
-    int *tile = reinterpret_cast<int *>(raw + sizeof(Shared));
+    int *tile = reinterpret_cast<int *>(raw + sizeof(Shared)) + SHARE;
     const Task task = args.tasks[blockIdx.x];
     int *slot = args.arena + task.slot * slot_size(m), *prices = slot + m * m;
     int *out = args.found + (long long)blockIdx.x * FOUND;
@@ -299,19 +302,24 @@ template <int LEAST, int MOST> __device__ __forceinline__ void grow(const Ascend
     if (warp == 0) choose(shared, room, m, args.sharp, out);
 }
 
-// Grid: children. Block: 32 m, a warp per location. Shared: Shared, then (m - 1) m (m | 1) int32 or what exclusion.cuh
-// holds, dynamic.
+// Grid: children. Block: 32 m, a warp per location. Shared: Shared, then SHARE and (m - 1) m (m | 1) int32, or what
+// exclusion.cuh holds, dynamic.
 // Reads: tasks, slots of the level above. Writes: one slot of this level and one line of `found` per child.
 // Requires: 3 <= m <= 31, 0 <= room < 2^25; no two tasks write one slot.
 // Work: m^2 assignments of size m - 1 a sweep; 4 m^3 (m - 1) bytes moved each way. An exclusion: m^6 / 4 words read.
 extern "C" __global__ void __launch_bounds__(1024, 2) ascend(const __grid_constant__ AscendArgs args) { grow<0, 0>(args); }
 
-// The same with exclusions, where their numbers leave room for two blocks.
+// The same with exclusions, where two blocks have 64 registers a thread.
 extern "C" __global__ void __launch_bounds__(512, 2) ascend_narrow(const __grid_constant__ AscendArgs args) {
     grow<3, 8>(args);
 }
 
-// The same with exclusions, where one block takes all that there is.
+// The same, where they have 56.
+extern "C" __global__ void __launch_bounds__(576, 2) ascend_middle(const __grid_constant__ AscendArgs args) {
+    grow<9, 9>(args);
+}
+
+// The same, where one block takes all shared memory that there is.
 extern "C" __global__ void __launch_bounds__(672, 1) ascend_wide(const __grid_constant__ AscendArgs args) {
     grow<9, 11>(args);
 }

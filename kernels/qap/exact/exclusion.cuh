@@ -17,25 +17,25 @@
 // prices   pairs i < k, wide   two numbers a word: block [j][l], lines padded to an odd number of words
 // asked    group, m - 1, 2H    the ask of (p, q) beside (i, j), in both halves of a word; H = (m + 1) / 2
 // own      m, 33               leaders
-// kept     m, 32               whether facility k keeps a place beside (i, j)
+// kept     m                   the facilities k, a bit each, that keep a place beside (i, j)
 //
-// A block of prices takes as many words, modulo 32, as one of its lines. So lanes that go on from one k to the next read
-// from other banks.
+// Blocks of prices do not begin in the same bank, nor nearly so: lanes that go on from one k to the next read elsewhere.
 
 constexpr int NONE = 0x3fff, NONE_TWICE = 0x3fff3fff, FEW = 20;
 
 struct alignas(16) Exclusion {
-    int own[32 * 33];
-    unsigned char kept[32 * 32];
+    short own[32 * 33];
+    unsigned kept[32];
     int room, asked, found;
 };
 
-// A price of facilities a < b in shared memory, as one of 16 bits.
+// Words of a line of prices, and of a block.
 __device__ __forceinline__ int word_line(int m) { return (m + 1) / 2 | 1; }
 __device__ __forceinline__ int word_block(int m) {
-    const int line = word_line(m);
-    return line + ((m - 1) * line + 31) / 32 * 32;
+    const int words = m * word_line(m);
+    return words + max(0, 4 - words % 32);
 }
+// Where the price of (i, j) and (k, l) is, in numbers of 16 bits.
 __device__ __forceinline__ int place(int i, int j, int k, int l, int m) {
     const int line = word_line(m), block = word_block(m);
     return i < k ? 2 * ((int)pair_of(i, k, m) * block + j * line) + l : 2 * ((int)pair_of(k, i, m) * block + l * line) + j;
@@ -98,7 +98,7 @@ __device__ void spread(Exclusion &ours, short *near, const int *leaders, const i
     if (threadIdx.x == 0) { ours.room = room >> shift; ours.asked = ours.found = 0; }
     const int mine = lane < m ? leaders[warp * 33 + lane] : room + 1;
     ours.own[warp * 33 + lane] = mine > room ? NONE : mine >> shift;
-    ours.kept[warp * 32 + lane] = 0;
+    if (lane == 0) ours.kept[warp] = 0;
     for (int one = 0; one < m; ++one) {
         const bool open = leaders[one * 33 + warp] <= room && lane != warp && lane < m;
         const int *from = prices + (pair_of(one, one + 1, m) * m + warp) * m + lane;
@@ -154,7 +154,7 @@ __device__ __forceinline__ void exclude_beside(
             if (beside[half] == NONE) continue;
             ++looked;
             if (own + beside[half] + (int)(more >> 16 * half & 0xffff) <= ours.room) {
-                ours.kept[j * 32 + k] = 1;
+                if (!(ours.kept[j] >> k & 1)) atomicOr(&ours.kept[j], 1u << k);  // lanes with other k set other bits
                 continue;
             }
             const int l = 2 * x + half;
@@ -193,10 +193,9 @@ __device__ bool exclude(unsigned char *raw, int *leaders, int *prices, int room,
             if (i > 0) exclude_beside<H>(ours, near, asked, prices, i, some, first, cap, m);
             __syncthreads();  // asks -> ask; prices, kept, counts -> all
         }
-        const bool every = __all_sync(FULL_WARP, lane >= i || ours.kept[warp * 32 + lane]);
-        open = open && every;
-        __syncwarp();
-        ours.kept[warp * 32 + lane] = 0;
+        open = open && ours.kept[warp] == (1u << i) - 1;
+        __syncwarp();  // kept was read by all lanes
+        if (lane == 0) ours.kept[warp] = 0;
         if (!open && lane == 0) { leaders[i * 33 + warp] = cap; ours.own[i * 33 + warp] = NONE; }
         if (!__syncthreads_or(open)) return false;  // leaders, kept -> ask
         if (i == m - 1 && ours.found * FEW < ours.asked) break;

@@ -9,9 +9,14 @@ import cupy
 from kernels import cuda
 
 SOURCE = "qap/exact/branch.cu"
-KERNELS = "ascend", "ascend_narrow", "ascend_wide"
-EXCLUDED, NARROW, WIDE = 5, 16, 21
-"""Facilities left from which on there are exclusions; with which two blocks fit a multiprocessor of sm_90, and one."""
+FORMS = {"ascend_narrow": 16, "ascend_middle": 18, "ascend_wide": 21}
+"""Kernels with exclusions: up to how many facilities left. Two blocks of the first two fit a multiprocessor of sm_90."""
+EXCLUDED, FEWEST = 5, 4
+"""From so many facilities left there are exclusions; so many locations at once are worth a second block."""
+RESERVED = 1024
+"""Bytes that CUDA keeps of each block's shared memory."""
+SHARE = 32 * 33
+"""Numbers ahead of a sweep's tile."""
 
 
 @dataclass(frozen=True)
@@ -23,27 +28,30 @@ class Form:
     group: int = 0
 
 
-def form(m: int, structs: tuple[int, int], most: int, exclude: bool = True) -> Form:
+def form(m: int, structs: tuple[int, int], most: int, two_blocks: int, exclude: bool = True) -> Form:
     """With exclusions where their numbers fit a block; as exclusion.cuh lays them out.
 
     Args:
         m: facilities that a child has left. structs: bytes of the structs Shared and Exclusion.
-        most: bytes of shared memory that a block may have.
+        most, two_blocks: bytes of shared memory that a block may have, and where two are to fit a multiprocessor.
     """
     half = (m + 1) // 2
     line = half | 1
-    block = line + -(-(m - 1) * line // 32) * 32
+    block = m * line + max(0, 4 - m * line % 32)
     fixed = sum(structs) + 4 * (m * (m - 1) // 2 * block + line)
     each = 4 * (m - 1) * 2 * half
-    group, sweep = min(m, (most - fixed) // each), structs[0] + 4 * (m - 1) * m * (m | 1)
-    if not exclude or not EXCLUDED <= m <= WIDE or group < 1:
+    name = next((name for name, widest in FORMS.items() if m <= widest), "ascend")
+    if name != "ascend_wide" and fixed + FEWEST * each <= two_blocks:
+        most = two_blocks
+    group, sweep = min(m, (most - fixed) // each), structs[0] + 4 * (SHARE + (m - 1) * m * (m | 1))
+    if not exclude or not EXCLUDED <= m or name == "ascend" or group < 1:
         return Form("ascend", sweep)
-    return Form("ascend_narrow" if m <= NARROW else "ascend_wide", max(sweep, fixed + group * each), group)
+    return Form(name, max(sweep, fixed + group * each), group)
 
 
 def compiled() -> dict[str, Any]:
     """The kernels that make children, by their names."""
-    return {name: cuda.kernel(SOURCE, name, cooperative=False) for name in KERNELS}
+    return {name: cuda.kernel(SOURCE, name, cooperative=False) for name in ("ascend", *FORMS)}
 
 
 def by_size(sizes: Iterable[int], exclude: bool = True) -> dict[int, tuple[Any, Form]]:
@@ -52,7 +60,8 @@ def by_size(sizes: Iterable[int], exclude: bool = True) -> dict[int, tuple[Any, 
     cuda.kernel(SOURCE, "layout", cooperative=False)((1,), (1,), (out,))
     ours, excluding = out.get().tolist()
     most, kernels = cuda.attribute("MaxSharedMemoryPerBlockOptin"), compiled()
-    forms = {m: form(m, (ours, excluding), most, exclude) for m in sizes}
+    half = cuda.attribute("MaxSharedMemoryPerMultiprocessor") // 2 - RESERVED
+    forms = {m: form(m, (ours, excluding), most, half, exclude) for m in sizes}
     for one in forms.values():  # other trees may have asked for more
         kernel = kernels[one.name]
         kernel.max_dynamic_shared_size_bytes = max(one.shared, kernel.max_dynamic_shared_size_bytes)

@@ -38,11 +38,11 @@
 #include "qap/exact/layout.py"
 
 constexpr int TOP = 0x3fffffff;
+constexpr int AT_ONCE = 4;  // loads of global memory under way: one after the other they are most of a sweep's time
 
-__device__ __forceinline__ long long pair_of(int i, int k, int m) {  // i < k
-    return (long long)i * (2 * m - i - 1) / 2 + (k - i - 1);
-}
-__device__ __forceinline__ long long slot_size(int m) { return (long long)m * m + (long long)m * (m - 1) / 2 * m * m; }
+// Within a slot, which holds less than 2^19 numbers, 32 bits say where; slots are told apart by 64.
+__device__ __forceinline__ int pair_of(int i, int k, int m) { return i * (2 * m - i - 1) / 2 + (k - i - 1); }  // i < k
+__device__ __forceinline__ long long slot_size(int m) { return m * m + m * (m - 1) / 2 * m * m; }
 __device__ __forceinline__ int price(const int *prices, int i, int j, int k, int l, int m) {
     return i < k ? prices[(pair_of(i, k, m) * m + j) * m + l] : prices[(pair_of(k, i, m) * m + l) * m + j];
 }
@@ -119,12 +119,20 @@ __device__ void settle(Shared &shared, const int *parent, int *prices, int i, in
     const int *theirs = parent + wide * wide;
     const int cap = shared.room + 1, l = lane + (lane >= j), k = warp + (warp >= i);
     if (lane < m) shared.leaders[warp * 33 + lane] = min(parent[k * wide + l] + price(theirs, i, j, k, l, wide), cap);
-    for (int one = 0; one < m; ++one) {
-        for (int two = one + 1; two < m; ++two) {
-            const long long from = pair_of(one + (one >= i), two + (two >= i), wide) * wide * wide;
-            const long long to = pair_of(one, two, m) * m * m;
-            if (lane < m) prices[to + warp * m + lane] = theirs[from + (warp + (warp >= j)) * wide + l];
+    const int at = (warp + (warp >= j)) * wide + l;
+    int one = 0, two = 1;
+    for (int pair = 0; pair < m * (m - 1) / 2; pair += AT_ONCE) {
+        int taken[AT_ONCE];
+#pragma unroll
+        for (int each = 0; each < AT_ONCE; ++each) {
+            const int from = pair_of(one + (one >= i), two + (two >= i), wide) * wide * wide;
+            if (one < m - 1 && lane < m) taken[each] = theirs[from + at];
+            if (++two == m) two = ++one + 1;
         }
+#pragma unroll
+        for (int each = 0; each < AT_ONCE; ++each)
+            if (pair + each < m * (m - 1) / 2 && lane < m)
+                prices[((pair + each) * m + warp) * m + lane] = taken[each];
     }
 }
 
@@ -151,17 +159,28 @@ template <bool TAKE> __device__ __forceinline__ void move(Shared &shared, int *t
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, odd = m | 1, cap = shared.room + 1;
     const int *promised = tile - SHARE;
     if (lane >= m) return;
-    for (int each = 0; each < m - 1; ++each) {
-        const int k = each + (each >= i), j = k > i ? warp : lane, l = k > i ? lane : warp;
-        int *far = prices + (pair_of(min(i, k), max(i, k), m) * m + warp) * m + lane;
-        int *near = tile + (each * m + j) * odd + l;
+    for (int first = 0; first < m - 1; first += AT_ONCE) {
+        int asks[AT_ONCE];
         if (TAKE) {
-            int asked = *far;
-            const bool later = shared.rank[k] > shared.rank[i];
-            if (later) asked += promised[i * 33 + j] + promised[k * 33 + l];
-            *near = asked >= cap ? cap : later ? (asked + 1) >> 1 : asked;
-        } else {
-            *far = *near;
+#pragma unroll
+            for (int more = 0; more < AT_ONCE; ++more) {
+                const int each = min(first + more, m - 2), k = each + (each >= i);
+                asks[more] = prices[(pair_of(min(i, k), max(i, k), m) * m + warp) * m + lane];
+            }
+        }
+#pragma unroll
+        for (int more = 0; more < AT_ONCE; ++more) {
+            const int each = first + more, k = each + (each >= i), j = k > i ? warp : lane, l = k > i ? lane : warp;
+            if (each >= m - 1) break;
+            int *near = tile + (each * m + j) * odd + l;
+            if (TAKE) {
+                const bool later = shared.rank[k] > shared.rank[i];
+                int asked = asks[more];
+                if (later) asked += promised[i * 33 + j] + promised[k * 33 + l];
+                *near = asked >= cap ? cap : later ? (asked + 1) >> 1 : asked;
+            } else {
+                prices[(pair_of(min(i, k), max(i, k), m) * m + warp) * m + lane] = *near;
+            }
         }
     }
 }

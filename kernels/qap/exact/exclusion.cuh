@@ -38,7 +38,7 @@ __device__ __forceinline__ int word_block(int m) {
 // Where the price of (i, j) and (k, l) is, in numbers of 16 bits.
 __device__ __forceinline__ int place(int i, int j, int k, int l, int m) {
     const int line = word_line(m), block = word_block(m);
-    return i < k ? 2 * ((int)pair_of(i, k, m) * block + j * line) + l : 2 * ((int)pair_of(k, i, m) * block + l * line) + j;
+    return i < k ? 2 * (pair_of(i, k, m) * block + j * line) + l : 2 * (pair_of(k, i, m) * block + l * line) + j;
 }
 
 // What all facilities but i and k ask at least of (i, j) and of (k, 2 x), and of (k, 2 x + 1): in the halves of a word.
@@ -56,11 +56,11 @@ __device__ __forceinline__ unsigned demand(const unsigned *prices, const unsigne
         if (p != k) {
             unsigned both[2 * H], least = NONE_TWICE;
             if (p < k) {
-                const unsigned *from = prices + (int)pair_of(p, k, m) * block + x;
+                const unsigned *from = prices + pair_of(p, k, m) * block + x;
 #pragma unroll
                 for (int q = 0; q < 2 * H; ++q) both[q] = from[q * LINE];
             } else {
-                const unsigned *from = prices + (int)pair_of(k, p, m) * block + 2 * x * LINE;
+                const unsigned *from = prices + pair_of(k, p, m) * block + 2 * x * LINE;
 #pragma unroll
                 for (int q = 0; q < H; ++q) {
                     both[2 * q] = __byte_perm(from[q], from[q + LINE], 0x5410);
@@ -102,13 +102,19 @@ __device__ void spread(Exclusion &ours, short *near, const int *leaders, const i
     for (int one = 0; one < m; ++one) {
         const bool open = leaders[one * 33 + warp] <= room && lane != warp && lane < m;
         const int *from = prices + (pair_of(one, one + 1, m) * m + warp) * m + lane;
-        short *to = near + 2 * ((int)pair_of(one, one + 1, m) * block + warp * line) + lane;
-        for (int two = one + 1; two < m; ++two) {
-            int here = NONE;
-            if (open && leaders[two * 33 + lane] <= room) here = *from <= room ? *from >> shift : NONE;
-            if (lane < 2 * line) *to = here;
-            from += m * m;
-            to += 2 * block;
+        short *to = near + 2 * (pair_of(one, one + 1, m) * block + warp * line) + lane;
+        for (int first = one + 1; first < m; first += AT_ONCE) {
+            int taken[AT_ONCE];
+#pragma unroll
+            for (int more = 0; more < AT_ONCE; ++more)
+                taken[more] = open && first + more < m ? from[(first + more - one - 1) * m * m] : NONE;
+#pragma unroll
+            for (int more = 0; more < AT_ONCE; ++more) {
+                const int two = first + more;
+                if (two >= m || lane >= 2 * line) break;
+                const bool held = open && leaders[two * 33 + lane] <= room && taken[more] <= room;
+                to[2 * (two - one - 1) * block] = held ? taken[more] >> shift : NONE;
+            }
         }
     }
 }

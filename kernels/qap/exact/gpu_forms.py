@@ -10,7 +10,7 @@ from kernels import cuda
 
 SOURCE = "qap/exact/branch.cu"
 FORMS = {"ascend_narrow": 16, "ascend_middle": 18, "ascend_wide": 21}
-"""Kernels with exclusions: up to how many facilities left. Two blocks of the first two fit a multiprocessor of sm_90."""
+"""Kernels with exclusions, and up to how many facilities left: two blocks of the first two fit one sm_90."""
 EXCLUDED, FEWEST = 5, 4
 """From so many facilities left there are exclusions; so many locations at once are worth a second block."""
 RESERVED = 1024
@@ -44,7 +44,7 @@ def form(m: int, structs: tuple[int, int], most: int, two_blocks: int, exclude: 
     if name != "ascend_wide" and fixed + FEWEST * each <= two_blocks:
         most = two_blocks
     group, sweep = min(m, (most - fixed) // each), structs[0] + 4 * (SHARE + (m - 1) * m * (m | 1))
-    if not exclude or not EXCLUDED <= m or name == "ascend" or group < 1:
+    if not exclude or m < EXCLUDED or name == "ascend" or group < 1:
         return Form("ascend", sweep)
     return Form(name, max(sweep, fixed + group * each), group)
 

@@ -16,6 +16,8 @@
 // buffer   shape               holds, in shared memory
 // prices   pairs i < k, wide   two numbers a word: block [j][l], lines padded to an odd number of words
 // asked    group, m - 1, 2H    the ask of (p, q) beside (i, j), in both halves of a word; H = (m + 1) / 2
+// items    group, m H bytes    k H + x for each (k, 2 x) and (k, 2 x + 1), k < i, one of which is open beside (i, j)
+// many     m                   how many items those are
 // own      m, 33               leaders
 // kept     m                   the facilities k, a bit each, that keep a place beside (i, j)
 //
@@ -26,6 +28,7 @@ constexpr int NONE = 0x3fff, NONE_TWICE = 0x3fff3fff, FEW = 20;
 struct alignas(16) Exclusion {
     short own[32 * 33];
     unsigned kept[32];
+    int many[32];
     int room, asked, found;
 };
 
@@ -35,6 +38,8 @@ __device__ __forceinline__ int word_block(int m) {
     const int words = m * word_line(m);
     return words + max(0, 4 - words % 32);
 }
+// Bytes of the items of a location.
+__device__ __forceinline__ int item_bytes(int m) { return (m * ((m + 1) / 2) + 3) / 4 * 4; }
 // Where the price of (i, j) and (k, l) is, in numbers of 16 bits.
 __device__ __forceinline__ int place(int i, int j, int k, int l, int m) {
     const int line = word_line(m), block = word_block(m);
@@ -42,9 +47,9 @@ __device__ __forceinline__ int place(int i, int j, int k, int l, int m) {
 }
 
 // What all facilities but i and k ask at least of (i, j) and of (k, 2 x), and of (k, 2 x + 1): in the halves of a word.
-// ask: of (i, j), [m - 1][2 H].
+// ask: of (i, j), [m - 1][2 H]. A function that is called, so that its loops have all registers to themselves.
 template <int H>
-__device__ __forceinline__ unsigned demand(const unsigned *prices, const unsigned *ask, int i, int j, int k, int x, int m) {
+__device__ __noinline__ unsigned demand(const unsigned *prices, const unsigned *ask, int i, int j, int k, int x, int m) {
     constexpr int LINE = H | 1;
     const int block = word_block(m);
     unsigned total = 0, rest[2 * H];
@@ -119,41 +124,58 @@ __device__ void spread(Exclusion &ours, short *near, const int *leaders, const i
     }
 }
 
-// What every (p, q) asks beside (i, j), for one warp; whether all of it together, at least, is beyond the room.
-__device__ __forceinline__ bool ask_beside(const Exclusion &ours, const short *near, unsigned *asked, int i, int j, int m) {
-    const int lane = threadIdx.x % 32, wide = (m + 1) / 2 * 2;
+// What every (p, q) asks beside (i, j), for one warp, and the items; whether all that is asked is beyond the room.
+template <int H>
+__device__ __forceinline__ bool ask_beside(
+    Exclusion &ours, const short *near, unsigned *asked, unsigned char *items, int i, int j, int m) {
+    const int lane = threadIdx.x % 32;
+    unsigned *to = asked + lane;
     int total = ours.own[i * 33 + j], rest = lane < m && lane != j ? NONE : 0;
     for (int p = 0; p < m; ++p) {
         if (p == i) continue;
         int mine = NONE;
         if (lane < m) mine = near[place(i, j, p, lane, m)] + ours.own[p * 33 + lane];
         if (mine > ours.room) mine = NONE;
-        if (lane < wide) asked[lane] = mine * 0x10001;
+        if (lane < 2 * H) *to = mine * 0x10001;
         const int least = __reduce_min_sync(FULL_WARP, mine);
         total += least;
         if (mine < NONE) rest = min(rest, mine - least);
-        asked += wide;
+        to += 2 * H;
     }
-    return total + __reduce_add_sync(FULL_WARP, rest) > ours.room;
+    if (total + __reduce_add_sync(FULL_WARP, rest) > ours.room) return true;
+    __syncwarp();  // asks -> items
+    int many = 0;
+    for (int first = 0; first < i * H; first += 32) {
+        const int at = first + lane;
+        bool open = false;
+        if (at < i * H) open = min(asked[2 * at], asked[2 * at + 1]) < NONE_TWICE;
+        const unsigned all = __ballot_sync(FULL_WARP, open);
+        if (open) items[many + __popc(all & ((1u << lane) - 1))] = at;
+        many += __popc(all);
+    }
+    if (lane == 0) ours.many[j] = many;
+    return false;
 }
 
-// Facility i at those of the locations `open` (a bit each) whose asks are in `asked`: first, and on from there.
+// Facility i at those of the locations `open` (a bit each) whose asks are in `asked`: `first`, and on from there.
 template <int H>
-__device__ __forceinline__ void exclude_beside(
-    Exclusion &ours, short *near, const unsigned *asked, int *prices, int i, unsigned open, int first, int cap, int m) {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, chunks = (i * H + 31) / 32;
-    const int many = __popc(open), before = __popc(open & ((1u << lane) - 1));
-    int looked = 0, found = 0;
-    for (int task = warp; task < many * chunks; task += m) {
-        const int turn = task / chunks, at = (task - turn * chunks) * 32 + lane, k = at / H, x = at - k * H;
-        const int j = __ffs(__ballot_sync(FULL_WARP, (open >> lane & 1) && before == turn)) - 1;
+__device__ __forceinline__ void exclude_beside(Exclusion &ours, short *near, const unsigned *asked,
+                                               const unsigned char *items, int *prices, int i, unsigned open, int first,
+                                               int cap, int m) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, mine = open >> lane & 1 ? (ours.many[lane] + 31) / 32 : 0;
+    int upto = mine, looked = 0, found = 0;  // tasks of the locations up to the lane's
+    for (int step = 1; step < 32; step *= 2) {
+        const int before = __shfl_up_sync(FULL_WARP, upto, step);
+        if (lane >= step) upto += before;
+    }
+    const int tasks = __shfl_sync(FULL_WARP, upto, 31);
+    for (int task = warp; task < tasks; task += m) {
+        const int j = __ffs(__ballot_sync(FULL_WARP, upto > task)) - 1;
+        const int at = (task - __shfl_sync(FULL_WARP, upto - mine, j)) * 32 + lane;
+        if (at >= ours.many[j]) continue;
+        const int item = items[(j - first) * item_bytes(m) + at], k = item / H, x = item - k * H;
         const unsigned *ask = asked + (j - first) * (m - 1) * 2 * H;
-        int beside[2] = {NONE, NONE};
-        if (k < i) {
-            beside[0] = ask[k * 2 * H + 2 * x] & 0xffff;
-            beside[1] = ask[k * 2 * H + 2 * x + 1] & 0xffff;
-        }
-        if (beside[0] == NONE && beside[1] == NONE) continue;
+        const int beside[2] = {(int)(ask[2 * item] & 0xffff), (int)(ask[2 * item + 1] & 0xffff)};
         const unsigned more = demand<H>(reinterpret_cast<const unsigned *>(near), ask, i, j, k, x, m);
         const int own = ours.own[i * 33 + j];
         for (int half = 0; half < 2; ++half) {
@@ -182,7 +204,8 @@ template <int H>
 __device__ bool exclude(unsigned char *raw, int *leaders, int *prices, int room, int group, int m) {
     Exclusion &ours = *reinterpret_cast<Exclusion *>(raw);
     unsigned *asked = reinterpret_cast<unsigned *>(raw + sizeof(Exclusion));
-    short *near = reinterpret_cast<short *>(asked + group * (m - 1) * 2 * H);
+    unsigned char *items = reinterpret_cast<unsigned char *>(asked + group * (m - 1) * 2 * H);
+    short *near = reinterpret_cast<short *>(items + group * item_bytes(m));
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, cap = room + 1;
     spread(ours, near, leaders, prices, room, m);
     __syncthreads();  // all numbers -> ask
@@ -190,13 +213,15 @@ __device__ bool exclude(unsigned char *raw, int *leaders, int *prices, int room,
         bool open = ours.own[i * 33 + warp] < NONE;
         for (int first = 0; first < m; first += group) {
             if (open && first <= warp && warp < first + group) {
-                open = !ask_beside(ours, near, asked + (warp - first) * (m - 1) * 2 * H, i, warp, m);
+                const int turn = warp - first;
+                unsigned *ask = asked + turn * (m - 1) * 2 * H;
+                open = !ask_beside<H>(ours, near, ask, items + turn * item_bytes(m), i, warp, m);
                 if (!open && lane == 0) ours.own[i * 33 + warp] = NONE;
             }
             __syncthreads();  // asks, own -> exclude
             const bool asks = first <= lane && lane < min(first + group, m) && ours.own[i * 33 + lane] < NONE;
             const unsigned some = __ballot_sync(FULL_WARP, asks);
-            if (i > 0) exclude_beside<H>(ours, near, asked, prices, i, some, first, cap, m);
+            if (i > 0) exclude_beside<H>(ours, near, asked, items, prices, i, some, first, cap, m);
             __syncthreads();  // asks -> ask; prices, kept, counts -> all
         }
         open = open && ours.kept[warp] == (1u << i) - 1;

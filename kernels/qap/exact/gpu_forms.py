@@ -39,7 +39,7 @@ def form(m: int, structs: tuple[int, int], most: int, two_blocks: int, exclude: 
     line = half | 1
     block = m * line + max(0, 4 - m * line % 32)
     fixed = sum(structs) + 4 * (m * (m - 1) // 2 * block + line)
-    each = 4 * (m - 1) * 2 * half
+    each = 4 * (m - 1) * 2 * half + -(-m * half // 4) * 4
     name = next((name for name, widest in FORMS.items() if m <= widest), "ascend")
     if name != "ascend_wide" and fixed + FEWEST * each <= two_blocks:
         most = two_blocks

@@ -175,7 +175,7 @@ def test_of_the_tree(launched: Launched, monkeypatch: pytest.MonkeyPatch) -> Non
     level = SimpleNamespace(size=5, arena=on_device(1, dtype=np.int32))
     tree.__dict__ |= {"sweeps": 3, "patience": 2, "sharp": 1.0, "_levels": {4: level, 5: level}}
     tree.__dict__ |= {"problem": SimpleNamespace(n=9), "top": 3, "top_sweeps": 8, "top_patience": 9}
-    tree.__dict__["_forms"] = {5: (launched.kernel("", "ascend"), gpu_forms.Form("ascend", 64, group=3))}
+    tree.__dict__["_forms"] = {5: (launched.kernel("", "ascend"), gpu_forms.TreeForm("ascend", 64, group=3))}
     monkeypatch.setattr(gpu_branch, "cupyx", mock.Mock())
     monkeypatch.setattr(cupy.cuda, "Event", mock.Mock())
     monkeypatch.setattr(cupy, "empty", lambda shape, dtype: np.empty(shape, dtype).view(OnDevice))

@@ -11,7 +11,7 @@ from kernels.qap.bounds import rlt1
 from kernels.qap.exact import branch, symmetry
 from kernels.qap.exact.ascent import ascend
 from kernels.qap.exact.exclusion import exclude
-from kernels.qap.exact.lines import Lines
+from kernels.qap.exact.lines import TreeLines
 from kernels.qap.exact.proof import Proof
 
 GO_ON = np.zeros(1, np.uint8)
@@ -118,7 +118,7 @@ def test_the_root_of_a_devices_tree_is_branched_there_too() -> None:
     problem = grid(4, 4, 0)
     tree = gpu_branch.DeviceTree.__new__(gpu_branch.DeviceTree)
     tree.problem, tree.divisor, tree._ascent = problem, 1, rlt1.DualAscent(problem)
-    tree._lines = Lines(16, symmetry.automorphisms(problem))
+    tree._lines = TreeLines(16, symmetry.automorphisms(problem))
     leaders = np.zeros((16, 16), np.int64)
     leaders[:, 5] = 30  # by its leaders alone, that place
     nodes = tree._topmost(leaders, 40)
@@ -129,7 +129,7 @@ def test_the_root_of_a_devices_tree_is_branched_there_too() -> None:
 def test_a_devices_tree_uses_what_symmetry_the_first_facilities_leave() -> None:
     """Beside a corner the diagonal is left, with 9 of 15 places; beside an edge nothing."""
     gpu_branch = pytest.importorskip("kernels.qap.exact.gpu_branch")
-    lines = Lines(16, symmetry.automorphisms(grid(4, 4, 0)))
+    lines = TreeLines(16, symmetry.automorphisms(grid(4, 4, 0)))
     nodes = np.zeros(2, gpu_branch.NODE)
     nodes["fixed"] = -1
     for at, place in enumerate((0, 1)):

@@ -185,8 +185,8 @@ template <bool TAKE> __device__ __forceinline__ void move(Shared &shared, int *t
     }
 }
 
-// The submatrix of pair (i, j), j = warp: its least assignment becomes the leader, the rest stays price. What costs more
-// than is left, with its leaders, excludes.
+// The submatrix of pair (i, j), j = warp: its least assignment becomes the leader, the rest stays price. A price that
+// is beyond what is left, with its leaders, excludes.
 __device__ __forceinline__ void ask(Shared &shared, int *tile, int i, int m) {
     const int lane = threadIdx.x % 32, j = threadIdx.x / 32, odd = m | 1, cap = shared.room + 1, less = m - 1;
     const int l = lane + (lane >= j);
@@ -224,8 +224,8 @@ __device__ __forceinline__ void gather(Shared &shared, int m) {
     __syncthreads();  // leaders, left -> all
 }
 
-// One sweep: shared.left is the room after it. What a whole row asks is the bound's at once, and ends the sweep where it
-// is more than is left.
+// One sweep: shared.left is the room after it. What a whole row asks is the bound's at once, and ends the sweep where
+// it is more than is left.
 __device__ __forceinline__ void sweep(Shared &shared, int *tile, int *prices, int m, unsigned &random) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     share(shared, tile - SHARE, m, random);
@@ -273,12 +273,12 @@ __device__ void choose(const Shared &shared, int room, int m, float sharp, int *
     if (lane < m) found[2 + lane] = shared.leaders[line < m ? line * 33 + lane : lane * 33 + line - m];
 }
 
-// `exclude` for the H of m, which is one of LEAST to H here: loops over as many words as there are, without a test.
-template <int LEAST, int H>
+// `exclude` with (m + 1) / 2 for HALF, which is one of LEAST to HALF here: its loops have as many words as there are.
+template <int LEAST, int HALF>
 __device__ __forceinline__ bool held(const AscendArgs &args, unsigned char *raw, int *leaders, int *prices, int room) {
-    if constexpr (H > LEAST)
-        if (args.m <= 2 * H - 2) return held<LEAST, H - 1>(args, raw, leaders, prices, room);
-    return exclude<H>(raw, leaders, prices, room, args.group, args.m);
+    if constexpr (HALF > LEAST)
+        if (args.m <= 2 * HALF - 2) return held<LEAST, HALF - 1>(args, raw, leaders, prices, room);
+    return exclude<HALF>(raw, leaders, prices, room, args.group, args.m);
 }
 
 // One child. With exclusions where MOST > 0: then m is at most 2 MOST and more than 2 LEAST - 2.
@@ -326,7 +326,9 @@ template <int LEAST, int MOST> __device__ __forceinline__ void grow(const Ascend
 // Reads: tasks, slots of the level above. Writes: one slot of this level and one line of `found` per child.
 // Requires: 3 <= m <= 31, 0 <= room < 2^25; no two tasks write one slot.
 // Work: m^2 assignments of size m - 1 a sweep; 4 m^3 (m - 1) bytes moved each way. An exclusion: m^6 / 4 words read.
-extern "C" __global__ void __launch_bounds__(1024, 2) ascend(const __grid_constant__ AscendArgs args) { grow<0, 0>(args); }
+extern "C" __global__ void __launch_bounds__(1024, 2) ascend(const __grid_constant__ AscendArgs args) {
+    grow<0, 0>(args);
+}
 
 // The same with exclusions, where two blocks have 64 registers a thread.
 extern "C" __global__ void __launch_bounds__(512, 2) ascend_narrow(const __grid_constant__ AscendArgs args) {

@@ -3,8 +3,8 @@
 //   exclude: spread     leaders and prices in 16 bits, in shared memory                                  (once)
 //            for each facility i, from the last to the first, all its locations j at once:
 //                ask        what every (p, q) asks beside (i, j); is that within the room at all?   a warp per j
-//                exclude    for each k < i and two l at a time, a lane each: what all others ask of (i, j) and (k, l) is
-//                           bounded by a row and a column reduction; beyond the room, the two exclude each other
+//                exclude    for each k < i and two l at a time, a lane each: what all others ask of (i, j) and (k, l)
+//                           is bounded by a row and a column reduction; beyond the room, the two exclude each other
 //                bar        (i, j), if it was too dear alone, or a facility k is left without a place beside it
 //            given up after the first facility, where that has excluded few
 //
@@ -15,13 +15,13 @@
 //
 // buffer   shape               holds, in shared memory
 // prices   pairs i < k, wide   two numbers a word: block [j][l], lines padded to an odd number of words
-// asked    group, m - 1, 2H    the ask of (p, q) beside (i, j), in both halves of a word; H = (m + 1) / 2
-// items    group, m H bytes    k H + x for each (k, 2 x) and (k, 2 x + 1), k < i, one of which is open beside (i, j)
+// asked    group, m - 1, 2 h   the ask of (p, q) beside (i, j), in both halves of a word; h = HALF = (m + 1) / 2
+// items    group, m h bytes    k h + x for each (k, 2 x) and (k, 2 x + 1), k < i, one of which is open beside (i, j)
 // many     m                   how many items those are
 // own      m, 33               leaders
 // kept     m                   the facilities k, a bit each, that keep a place beside (i, j)
 //
-// Blocks of prices do not begin in the same bank, nor nearly so: lanes that go on from one k to the next read elsewhere.
+// Blocks of prices begin in other banks than their neighbours, by four at least: lanes read of one k and of the next.
 
 constexpr int NONE = 0x3fff, NONE_TWICE = 0x3fff3fff, FEW = 20;
 
@@ -47,34 +47,35 @@ __device__ __forceinline__ int place(int i, int j, int k, int l, int m) {
 }
 
 // What all facilities but i and k ask at least of (i, j) and of (k, 2 x), and of (k, 2 x + 1): in the halves of a word.
-// ask: of (i, j), [m - 1][2 H]. A function that is called, so that its loops have all registers to themselves.
-template <int H>
-__device__ __noinline__ unsigned demand(const unsigned *prices, const unsigned *ask, int i, int j, int k, int x, int m) {
-    constexpr int LINE = H | 1;
+// ask: of (i, j), [m - 1][2 HALF]. A function that is called, so that its loops have all registers to themselves.
+template <int HALF>
+__device__ __noinline__ unsigned demand(
+    const unsigned *prices, const unsigned *ask, int i, int j, int k, int x, int m) {
+    constexpr int LINE = HALF | 1;
     const int block = word_block(m);
-    unsigned total = 0, rest[2 * H];
+    unsigned total = 0, rest[2 * HALF];
 #pragma unroll
-    for (int q = 0; q < 2 * H; ++q) rest[q] = NONE_TWICE;
+    for (int q = 0; q < 2 * HALF; ++q) rest[q] = NONE_TWICE;
 #pragma unroll 1
     for (int p = 0; p < m; ++p) {
         if (p == i) continue;
         if (p != k) {
-            unsigned both[2 * H], least = NONE_TWICE;
+            unsigned both[2 * HALF], least = NONE_TWICE;
             if (p < k) {
                 const unsigned *from = prices + pair_of(p, k, m) * block + x;
 #pragma unroll
-                for (int q = 0; q < 2 * H; ++q) both[q] = from[q * LINE];
+                for (int q = 0; q < 2 * HALF; ++q) both[q] = from[q * LINE];
             } else {
                 const unsigned *from = prices + pair_of(k, p, m) * block + 2 * x * LINE;
 #pragma unroll
-                for (int q = 0; q < H; ++q) {
+                for (int q = 0; q < HALF; ++q) {
                     both[2 * q] = __byte_perm(from[q], from[q + LINE], 0x5410);
                     both[2 * q + 1] = __byte_perm(from[q], from[q + LINE], 0x7632);
                 }
             }
 #pragma unroll
-            for (int q = 0; q < 2 * H; q += 2) {
-                if (q == 2 * H - 2 && m < 2 * H) both[q + 1] = NONE_TWICE;  // there is no such line
+            for (int q = 0; q < 2 * HALF; q += 2) {
+                if (q == 2 * HALF - 2 && m < 2 * HALF) both[q + 1] = NONE_TWICE;  // there is no such line
                 const uint2 two = *reinterpret_cast<const uint2 *>(ask + q);
                 both[q] = __viaddmin_s16x2(both[q], two.x, 0x7fff7fff);
                 both[q + 1] = __viaddmin_s16x2(both[q + 1], two.y, 0x7fff7fff);
@@ -83,12 +84,12 @@ __device__ __noinline__ unsigned demand(const unsigned *prices, const unsigned *
             total = __viaddmin_s16x2(total, least, NONE_TWICE);
             const unsigned less = (0x80008000u - least) ^ 0x80008000u;  // - least, of each half
 #pragma unroll
-            for (int q = 0; q < 2 * H; ++q) rest[q] = __viaddmin_s16x2(both[q], less, rest[q]);
+            for (int q = 0; q < 2 * HALF; ++q) rest[q] = __viaddmin_s16x2(both[q], less, rest[q]);
         }
-        ask += 2 * H;
+        ask += 2 * HALF;
     }
 #pragma unroll
-    for (int q = 0; q < 2 * H; ++q) {  // the locations j and l are taken
+    for (int q = 0; q < 2 * HALF; ++q) {  // the locations j and l are taken
         const unsigned open = q == j || q >= m ? 0 : x != q / 2 ? ~0u : q % 2 ? 0x0000ffffu : 0xffff0000u;
         total = __viaddmin_s16x2(total, rest[q] & open, NONE_TWICE);
     }
@@ -125,7 +126,7 @@ __device__ void spread(Exclusion &ours, short *near, const int *leaders, const i
 }
 
 // What every (p, q) asks beside (i, j), for one warp, and the items; whether all that is asked is beyond the room.
-template <int H>
+template <int HALF>
 __device__ __forceinline__ bool ask_beside(
     Exclusion &ours, const short *near, unsigned *asked, unsigned char *items, int i, int j, int m) {
     const int lane = threadIdx.x % 32;
@@ -136,19 +137,19 @@ __device__ __forceinline__ bool ask_beside(
         int mine = NONE;
         if (lane < m) mine = near[place(i, j, p, lane, m)] + ours.own[p * 33 + lane];
         if (mine > ours.room) mine = NONE;
-        if (lane < 2 * H) *to = mine * 0x10001;
+        if (lane < 2 * HALF) *to = mine * 0x10001;
         const int least = __reduce_min_sync(FULL_WARP, mine);
         total += least;
         if (mine < NONE) rest = min(rest, mine - least);
-        to += 2 * H;
+        to += 2 * HALF;
     }
     if (total + __reduce_add_sync(FULL_WARP, rest) > ours.room) return true;
     __syncwarp();  // asks -> items
     int many = 0;
-    for (int first = 0; first < i * H; first += 32) {
+    for (int first = 0; first < i * HALF; first += 32) {
         const int at = first + lane;
         bool open = false;
-        if (at < i * H) open = min(asked[2 * at], asked[2 * at + 1]) < NONE_TWICE;
+        if (at < i * HALF) open = min(asked[2 * at], asked[2 * at + 1]) < NONE_TWICE;
         const unsigned all = __ballot_sync(FULL_WARP, open);
         if (open) items[many + __popc(all & ((1u << lane) - 1))] = at;
         many += __popc(all);
@@ -158,11 +159,12 @@ __device__ __forceinline__ bool ask_beside(
 }
 
 // Facility i at those of the locations `open` (a bit each) whose asks are in `asked`: `first`, and on from there.
-template <int H>
+template <int HALF>
 __device__ __forceinline__ void exclude_beside(Exclusion &ours, short *near, const unsigned *asked,
                                                const unsigned char *items, int *prices, int i, unsigned open, int first,
                                                int cap, int m) {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, mine = open >> lane & 1 ? (ours.many[lane] + 31) / 32 : 0;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int mine = open >> lane & 1 ? (ours.many[lane] + 31) / 32 : 0;
     int upto = mine, looked = 0, found = 0;  // tasks of the locations up to the lane's
     for (int step = 1; step < 32; step *= 2) {
         const int before = __shfl_up_sync(FULL_WARP, upto, step);
@@ -173,10 +175,10 @@ __device__ __forceinline__ void exclude_beside(Exclusion &ours, short *near, con
         const int j = __ffs(__ballot_sync(FULL_WARP, upto > task)) - 1;
         const int at = (task - __shfl_sync(FULL_WARP, upto - mine, j)) * 32 + lane;
         if (at >= ours.many[j]) continue;
-        const int item = items[(j - first) * item_bytes(m) + at], k = item / H, x = item - k * H;
-        const unsigned *ask = asked + (j - first) * (m - 1) * 2 * H;
+        const int item = items[(j - first) * item_bytes(m) + at], k = item / HALF, x = item - k * HALF;
+        const unsigned *ask = asked + (j - first) * (m - 1) * 2 * HALF;
         const int beside[2] = {(int)(ask[2 * item] & 0xffff), (int)(ask[2 * item + 1] & 0xffff)};
-        const unsigned more = demand<H>(reinterpret_cast<const unsigned *>(near), ask, i, j, k, x, m);
+        const unsigned more = demand<HALF>(reinterpret_cast<const unsigned *>(near), ask, i, j, k, x, m);
         const int own = ours.own[i * 33 + j];
         for (int half = 0; half < 2; ++half) {
             if (beside[half] == NONE) continue;
@@ -200,11 +202,11 @@ __device__ __forceinline__ void exclude_beside(Exclusion &ours, short *near, con
 
 // Raise to room + 1 the prices, and leaders, of what costs more than the room. Returns false when a facility is left
 // without a place. `group`: how many locations' asks there is memory for.
-template <int H>
+template <int HALF>
 __device__ bool exclude(unsigned char *raw, int *leaders, int *prices, int room, int group, int m) {
     Exclusion &ours = *reinterpret_cast<Exclusion *>(raw);
     unsigned *asked = reinterpret_cast<unsigned *>(raw + sizeof(Exclusion));
-    unsigned char *items = reinterpret_cast<unsigned char *>(asked + group * (m - 1) * 2 * H);
+    unsigned char *items = reinterpret_cast<unsigned char *>(asked + group * (m - 1) * 2 * HALF);
     short *near = reinterpret_cast<short *>(items + group * item_bytes(m));
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, cap = room + 1;
     spread(ours, near, leaders, prices, room, m);
@@ -214,14 +216,14 @@ __device__ bool exclude(unsigned char *raw, int *leaders, int *prices, int room,
         for (int first = 0; first < m; first += group) {
             if (open && first <= warp && warp < first + group) {
                 const int turn = warp - first;
-                unsigned *ask = asked + turn * (m - 1) * 2 * H;
-                open = !ask_beside<H>(ours, near, ask, items + turn * item_bytes(m), i, warp, m);
+                unsigned *ask = asked + turn * (m - 1) * 2 * HALF;
+                open = !ask_beside<HALF>(ours, near, ask, items + turn * item_bytes(m), i, warp, m);
                 if (!open && lane == 0) ours.own[i * 33 + warp] = NONE;
             }
             __syncthreads();  // asks, own -> exclude
             const bool asks = first <= lane && lane < min(first + group, m) && ours.own[i * 33 + lane] < NONE;
             const unsigned some = __ballot_sync(FULL_WARP, asks);
-            if (i > 0) exclude_beside<H>(ours, near, asked, items, prices, i, some, first, cap, m);
+            if (i > 0) exclude_beside<HALF>(ours, near, asked, items, prices, i, some, first, cap, m);
             __syncthreads();  // asks -> ask; prices, kept, counts -> all
         }
         open = open && ours.kept[warp] == (1u << i) - 1;

@@ -14,7 +14,7 @@ from kernels.problems.arrays import Bytes, Indices, Integers, Integers32, Mask, 
 from kernels.qap.bounds.rlt1 import DualAscent
 from kernels.qap.exact import branch, gpu_forms, symmetry
 from kernels.qap.exact.layout import ASCEND_ARGS, FOUND, TASK, WIDEST
-from kernels.qap.exact.lines import Lines
+from kernels.qap.exact.lines import TreeLines
 
 LARGEST_N = 32
 """A warp holds a row of pairs: a lane per location."""
@@ -107,13 +107,13 @@ class DeviceTree:
         self.divisor = 1
         while gap // self.divisor + 1 >= ROOM:
             self.divisor *= 2
-        self._lines = Lines(problem.n, symmetry.automorphisms(problem, stop))
+        self._lines = TreeLines(problem.n, symmetry.automorphisms(problem, stop))
         self._ascent = ascent
         self._levels: dict[int, Level] = {}
         self._flying: deque[Flight] = deque()
 
     @functools.cached_property
-    def _forms(self) -> dict[int, tuple[Any, gpu_forms.Form]]:
+    def _forms(self) -> dict[int, tuple[Any, gpu_forms.TreeForm]]:
         """By facilities left: the kernel that makes such children, and its form."""
         return gpu_forms.by_size(range(LEAF, self.problem.n), self.exclude)
 

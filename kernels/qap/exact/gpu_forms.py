@@ -20,7 +20,7 @@ SHARE = 32 * 33
 
 
 @dataclass(frozen=True)
-class Form:
+class TreeForm:
     """How children of a size are made: the kernel, its shared bytes, the locations that an exclusion asks at once."""
 
     name: str
@@ -28,7 +28,7 @@ class Form:
     group: int = 0
 
 
-def form(m: int, structs: tuple[int, int], most: int, two_blocks: int, exclude: bool = True) -> Form:
+def form(m: int, structs: tuple[int, int], most: int, two_blocks: int, exclude: bool = True) -> TreeForm:
     """With exclusions where their numbers fit a block; as exclusion.cuh lays them out.
 
     Args:
@@ -45,8 +45,8 @@ def form(m: int, structs: tuple[int, int], most: int, two_blocks: int, exclude: 
         most = two_blocks
     group, sweep = min(m, (most - fixed) // each), structs[0] + 4 * (SHARE + (m - 1) * m * (m | 1))
     if not exclude or m < EXCLUDED or name == "ascend" or group < 1:
-        return Form("ascend", sweep)
-    return Form(name, max(sweep, fixed + group * each), group)
+        return TreeForm("ascend", sweep)
+    return TreeForm(name, max(sweep, fixed + group * each), group)
 
 
 def compiled() -> dict[str, Any]:
@@ -54,7 +54,7 @@ def compiled() -> dict[str, Any]:
     return {name: cuda.kernel(SOURCE, name, cooperative=False) for name in ("ascend", *FORMS)}
 
 
-def by_size(sizes: Iterable[int], exclude: bool = True) -> dict[int, tuple[Any, Form]]:
+def by_size(sizes: Iterable[int], exclude: bool = True) -> dict[int, tuple[Any, TreeForm]]:
     """By facilities left: the kernel, which may have as much shared memory as any size takes, and its form."""
     out = cupy.zeros(2, cupy.int32)
     cuda.kernel(SOURCE, "layout", cooperative=False)((1,), (1,), (out,))

@@ -9,7 +9,7 @@ FEW_FIXED = 3
 """Symmetry is looked for below nodes with so many facilities fixed, and not deeper: hardly any is left there."""
 
 
-class Lines:
+class TreeLines:
     """What symmetry says of nodes, which are records of gpu_branch.NODE; what was found out once is kept."""
 
     def __init__(self, n: int, alike: tuple[list[Integers], list[Integers]]) -> None:

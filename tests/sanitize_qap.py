@@ -109,7 +109,7 @@ def tree() -> None:
         linear = np.zeros_like(problem.flow) if problem.linear is None else problem.linear
         incumbent = np.array([problem.objective(np.arange(problem.n))])
         grown = gpu_branch.DeviceTree(problem, linear, ascent, incumbent, 1)
-        grown.batch, grown.sweeps = 24, 3
+        grown.batch, grown.sweeps, grown.top_sweeps = 24, 3, 3
         stop = np.zeros(1, np.uint8)
         threading.Timer(6.0, stop.fill, (1,)).start()
         grown.run(stop)

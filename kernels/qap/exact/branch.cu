@@ -1,13 +1,16 @@
 // Branch and bound for the quadratic assignment: one block makes one child, raises its bound and chooses its line.
 //
 //   ascend:  settle     the child's costs from its parent's, facility i of it at location j            (once)
+//            gather     the leaders: the least assignment is what the bound gains                      (once)
 //            repeat at most `sweeps` times:
+//                exclude    pairs of pairs beside which a third facility finds no place (exclusion.cuh)
 //                share      every leader is promised to the prices of its pair, evenly
 //                for each row i in random order, all (i, j) at once, one warp each:
 //                    take       price of ((i, j), (k, l)): half of it where row k comes later, else all of it
 //                    assign     the least assignment of those prices: its value becomes the leader
 //                    give       what the duals leave, and the half not taken, is the price again
-//                assign     the leaders: the least assignment is what the bound gains
+//                    gain       the least leader of the row, which is the bound's at once
+//                gather     as above
 //            choose     the row or column of leaders with the least work below it
 //
 // The bound is the dual ascent of Hahn and Grant (1998) on the level-1 reformulation. A pair here is a facility at a
@@ -35,11 +38,11 @@
 #include "qap/exact/layout.py"
 
 constexpr int TOP = 0x3fffffff;
+constexpr int AT_ONCE = 4;  // loads of global memory under way: one after the other they are most of a sweep's time
 
-__device__ __forceinline__ long long pair_of(int i, int k, int m) {  // i < k
-    return (long long)i * (2 * m - i - 1) / 2 + (k - i - 1);
-}
-__device__ __forceinline__ long long slot_size(int m) { return (long long)m * m + (long long)m * (m - 1) / 2 * m * m; }
+// Within a slot, which holds less than 2^19 numbers, 32 bits say where; slots are told apart by 64.
+__device__ __forceinline__ int pair_of(int i, int k, int m) { return i * (2 * m - i - 1) / 2 + (k - i - 1); }  // i < k
+__device__ __forceinline__ long long slot_size(int m) { return m * m + m * (m - 1) / 2 * m * m; }
 __device__ __forceinline__ int price(const int *prices, int i, int j, int k, int l, int m) {
     return i < k ? prices[(pair_of(i, k, m) * m + j) * m + l] : prices[(pair_of(k, i, m) * m + l) * m + j];
 }
@@ -100,10 +103,14 @@ __device__ int assign(const int *mine, int stride, int size, int lane, int &u, i
     return __reduce_add_sync(FULL_WARP, live ? u + v : 0);
 }
 
-struct Shared {
-    int leaders[32 * 33], share[32 * 33];
+#include "qap/exact/exclusion.cuh"
+
+constexpr int SHARE = 32 * 33;  // numbers ahead of the tile: what each leader promises
+
+struct alignas(16) Shared {
+    int leaders[32 * 33];
     int order[32], rank[32];
-    int room, gain;
+    int room, left;
 };
 
 // The child's leaders and prices from its parent's.
@@ -112,21 +119,29 @@ __device__ void settle(Shared &shared, const int *parent, int *prices, int i, in
     const int *theirs = parent + wide * wide;
     const int cap = shared.room + 1, l = lane + (lane >= j), k = warp + (warp >= i);
     if (lane < m) shared.leaders[warp * 33 + lane] = min(parent[k * wide + l] + price(theirs, i, j, k, l, wide), cap);
-    for (int one = 0; one < m; ++one) {
-        for (int two = one + 1; two < m; ++two) {
-            const long long from = pair_of(one + (one >= i), two + (two >= i), wide) * wide * wide;
-            const long long to = pair_of(one, two, m) * m * m;
-            if (lane < m) prices[to + warp * m + lane] = theirs[from + (warp + (warp >= j)) * wide + l];
+    const int at = (warp + (warp >= j)) * wide + l;
+    int one = 0, two = 1;
+    for (int pair = 0; pair < m * (m - 1) / 2; pair += AT_ONCE) {
+        int taken[AT_ONCE];
+#pragma unroll
+        for (int each = 0; each < AT_ONCE; ++each) {
+            const int from = pair_of(one + (one >= i), two + (two >= i), wide) * wide * wide;
+            if (one < m - 1 && lane < m) taken[each] = theirs[from + at];
+            if (++two == m) two = ++one + 1;
         }
+#pragma unroll
+        for (int each = 0; each < AT_ONCE; ++each)
+            if (pair + each < m * (m - 1) / 2 && lane < m)
+                prices[((pair + each) * m + warp) * m + lane] = taken[each];
     }
 }
 
 // Promise every leader to its prices; a random order of the rows.
-__device__ void share(Shared &shared, int m, unsigned &random) {
+__device__ void share(Shared &shared, int *promised, int m, unsigned &random) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, cap = shared.room + 1, at = warp * 33 + lane;
     if (lane < m) {
         const int leader = shared.leaders[at], each = leader >= cap ? cap : leader / (m - 1);
-        shared.share[at] = each;
+        promised[at] = each;
         shared.leaders[at] = leader >= cap ? cap : leader - each * (m - 1);
     }
     if (threadIdx.x != 0) return;
@@ -142,53 +157,60 @@ __device__ void share(Shared &shared, int m, unsigned &random) {
 // Prices of row i from global memory into tile[a][j][l], or back. Each warp moves line `warp` of every block.
 template <bool TAKE> __device__ __forceinline__ void move(Shared &shared, int *tile, int *prices, int i, int m) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, odd = m | 1, cap = shared.room + 1;
+    const int *promised = tile - SHARE;
     if (lane >= m) return;
-    for (int each = 0; each < m - 1; ++each) {
-        const int k = each + (each >= i), j = k > i ? warp : lane, l = k > i ? lane : warp;
-        int *far = prices + (pair_of(min(i, k), max(i, k), m) * m + warp) * m + lane;
-        int *near = tile + (each * m + j) * odd + l;
+    for (int first = 0; first < m - 1; first += AT_ONCE) {
+        int asks[AT_ONCE];
         if (TAKE) {
-            int asked = *far;
-            const bool later = shared.rank[k] > shared.rank[i];
-            if (later) asked += shared.share[i * 33 + j] + shared.share[k * 33 + l];
-            *near = asked >= cap ? cap : later ? (asked + 1) >> 1 : asked;
-        } else {
-            *far = *near;
+#pragma unroll
+            for (int more = 0; more < AT_ONCE; ++more) {
+                const int each = min(first + more, m - 2), k = each + (each >= i);
+                asks[more] = prices[(pair_of(min(i, k), max(i, k), m) * m + warp) * m + lane];
+            }
+        }
+#pragma unroll
+        for (int more = 0; more < AT_ONCE; ++more) {
+            const int each = first + more, k = each + (each >= i), j = k > i ? warp : lane, l = k > i ? lane : warp;
+            if (each >= m - 1) break;
+            int *near = tile + (each * m + j) * odd + l;
+            if (TAKE) {
+                const bool later = shared.rank[k] > shared.rank[i];
+                int asked = asks[more];
+                if (later) asked += promised[i * 33 + j] + promised[k * 33 + l];
+                *near = asked >= cap ? cap : later ? (asked + 1) >> 1 : asked;
+            } else {
+                prices[(pair_of(min(i, k), max(i, k), m) * m + warp) * m + lane] = *near;
+            }
         }
     }
 }
 
-// The submatrix of pair (i, j), j = warp: its least assignment becomes the leader, the rest stays price.
+// The submatrix of pair (i, j), j = warp: its least assignment becomes the leader, the rest stays price. A price that
+// is beyond what is left, with its leaders, excludes.
 __device__ __forceinline__ void ask(Shared &shared, int *tile, int i, int m) {
     const int lane = threadIdx.x % 32, j = threadIdx.x / 32, odd = m | 1, cap = shared.room + 1, less = m - 1;
-    int *mine = tile + j * odd + lane + (lane >= j);
+    const int l = lane + (lane >= j);
+    int *mine = tile + j * odd + l;
     const int stride = m * odd;
     int u = 0, v = 0, value = shared.leaders[i * 33 + j];
-    if (value < cap) value = min(cap, value + assign(mine, stride, less, lane, u, v));
+    const int left = shared.left;
+    if (value < cap) value += assign(mine, stride, less, lane, u, v);
+    if (value > left) value = cap;
     for (int each = 0; each < less; ++each) {
         const int row = __shfl_sync(FULL_WARP, u, each);
         if (lane >= less) continue;
         const int asked = mine[each * stride], k = each + (each >= i);
         const int kept = shared.rank[k] > shared.rank[i] ? max(asked - 1, 0) : 0;  // the half not taken, to one unit
-        mine[each * stride] = asked >= cap || value >= cap ? cap : asked - row - v + kept;
+        const int price = asked - row - v + kept;
+        const bool within = asked < cap && value < cap && price + value + shared.leaders[k * 33 + l] <= left;
+        mine[each * stride] = within ? price : cap;
     }
     __syncwarp();  // the leader was read by all lanes
     if (lane == 0) shared.leaders[i * 33 + j] = value;
 }
 
-// One sweep; what the bound gains is shared.gain.
-__device__ __forceinline__ void sweep(Shared &shared, int *tile, int *prices, int m, unsigned &random) {
-    share(shared, m, random);
-    __syncthreads();  // shares and ranks -> take
-    for (int turn = 0; turn < m; ++turn) {
-        const int i = shared.order[turn];
-        move<true>(shared, tile, prices, i, m);
-        __syncthreads();  // tile -> ask
-        ask(shared, tile, i, m);
-        __syncthreads();  // tile -> give
-        move<false>(shared, tile, prices, i, m);
-        __syncthreads();  // prices and tile -> take
-    }
+// The least assignment of the leaders is the bound's; shared.left falls by it.
+__device__ __forceinline__ void gather(Shared &shared, int m) {
     if (threadIdx.x < 32) {
         const int lane = threadIdx.x, cap = shared.room + 1;
         int u, v;
@@ -197,14 +219,42 @@ __device__ __forceinline__ void sweep(Shared &shared, int *tile, int *prices, in
             const int row = __shfl_sync(FULL_WARP, u, each);
             if (lane < m && shared.leaders[each * 33 + lane] < cap) shared.leaders[each * 33 + lane] -= row + v;
         }
-        __syncwarp();  // room was read by all lanes
-        if (lane == 0) { shared.gain = gain; shared.room -= gain; }
+        if (lane == 0) shared.left -= gain;
     }
-    __syncthreads();  // gain, room -> all
+    __syncthreads();  // leaders, left -> all
+}
+
+// One sweep: shared.left is the room after it. What a whole row asks is the bound's at once, and ends the sweep where
+// it is more than is left.
+__device__ __forceinline__ void sweep(Shared &shared, int *tile, int *prices, int m, unsigned &random) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    share(shared, tile - SHARE, m, random);
+    __syncthreads();  // shares and ranks -> take
+    for (int turn = 0; turn < m; ++turn) {
+        const int i = shared.order[turn];
+        move<true>(shared, tile, prices, i, m);
+        __syncthreads();  // tile, leaders, left -> ask
+        ask(shared, tile, i, m);
+        __syncthreads();  // tile, leaders -> give
+        const int mine = lane < m ? shared.leaders[i * 33 + lane] : TOP, least = __reduce_min_sync(FULL_WARP, mine);
+        if (least > shared.left) {
+            __syncthreads();  // left was read by all
+            if (threadIdx.x == 0) shared.left = -1;
+            __syncthreads();  // left -> all
+            return;
+        }
+        move<false>(shared, tile, prices, i, m);
+        __syncthreads();  // prices and tile -> take; leaders and left were read by all
+        if (warp == 0 && mine <= shared.room) shared.leaders[i * 33 + lane] = mine - least;
+        __syncwarp();
+        if (threadIdx.x == 0) shared.left -= least;
+    }
+    __syncthreads();  // left, leaders -> gather
+    gather(shared, m);
 }
 
 // The line with the least work below it, by the first warp: a child weighs 2^(sharp * its room / this room).
-__device__ void choose(const Shared &shared, int m, float sharp, int *found) {
+__device__ void choose(const Shared &shared, int room, int m, float sharp, int *found) {
     const int lane = threadIdx.x;
     float least = 3e38f;
     int line = 0;
@@ -212,8 +262,8 @@ __device__ void choose(const Shared &shared, int m, float sharp, int *found) {
         float work = 0;
         for (int each = 0; each < m; ++each) {
             const int leader = shared.leaders[at < m ? at * 33 + each : each * 33 + at - m];
-            const float part = (float)(shared.room - leader) / (float)(shared.room + 1);
-            if (leader <= shared.room) work += exp2f(sharp * part);
+            const float part = (float)(room - leader) / (float)(room + 1);
+            if (leader <= room) work += exp2f(sharp * part);
         }
         if (work < least) { least = work; line = at; }
     }
@@ -223,34 +273,81 @@ __device__ void choose(const Shared &shared, int m, float sharp, int *found) {
     if (lane < m) found[2 + lane] = shared.leaders[line < m ? line * 33 + lane : lane * 33 + line - m];
 }
 
-// Grid: children. Block: 32 m, a warp per location. Shared: Shared and (m - 1) m (m | 1) int32, dynamic.
-// Reads: tasks, slots of the level above. Writes: one slot of this level and one line of `found` per child.
-// Requires: 3 <= m <= 31, 0 <= room < 2^25; no two tasks write one slot.
-// Work: m^2 assignments of size m - 1 a sweep; 4 m^3 (m - 1) bytes moved each way.
-extern "C" __global__ void __launch_bounds__(1024, 2) ascend(const __grid_constant__ AscendArgs args) {
+// `exclude` with (m + 1) / 2 for HALF, which is one of LEAST to HALF here: its loops have as many words as there are.
+template <int LEAST, int HALF>
+__device__ __forceinline__ bool held(const AscendArgs &args, unsigned char *raw, int *leaders, int *prices, int room) {
+    if constexpr (HALF > LEAST)
+        if (args.m <= 2 * HALF - 2) return held<LEAST, HALF - 1>(args, raw, leaders, prices, room);
+    return exclude<HALF>(raw, leaders, prices, room, args.group, args.m);
+}
+
+// One child. With exclusions where MOST > 0: then m is at most 2 MOST and more than 2 LEAST - 2.
+template <int LEAST, int MOST> __device__ __forceinline__ void grow(const AscendArgs &args) {
     const int m = args.m;
     extern __shared__ __align__(16) unsigned char raw[];
     Shared &shared = *reinterpret_cast<Shared *>(raw);
-    int *tile = reinterpret_cast<int *>(raw + sizeof(Shared));
+    int *tile = reinterpret_cast<int *>(raw + sizeof(Shared)) + SHARE;
     const Task task = args.tasks[blockIdx.x];
     int *slot = args.arena + task.slot * slot_size(m), *prices = slot + m * m;
     int *out = args.found + (long long)blockIdx.x * FOUND;
     const int *parent = args.parents + task.parent * slot_size(m + 1);
-    if (threadIdx.x == 0) shared.room = task.room - parent[task.i * (m + 1) + task.j];
+    if (threadIdx.x == 0) shared.left = shared.room = task.room - parent[task.i * (m + 1) + task.j];
     __syncthreads();  // room -> settle
     settle(shared, parent, prices, task.i, task.j, m);
-    __syncthreads();  // leaders -> share
+    __syncthreads();  // leaders, prices -> gather
+    gather(shared, m);
     unsigned random = 2654435761u * (task.i * 64 + task.j + 1);
     for (int k = 0; k < args.sweeps; ++k) {
+        const int room = shared.left;
+        if (room < 0) break;
+        __syncthreads();  // left was read by all
+        if (threadIdx.x == 0) shared.room = room;
+        if constexpr (MOST > 0) {
+            if (!held<LEAST, MOST>(args, raw + sizeof(Shared), shared.leaders, prices, room)) {
+                if (threadIdx.x == 0) shared.left = -1;
+                __syncthreads();  // left -> all
+                break;
+            }
+        }
+        __syncthreads();  // room, leaders, prices -> share
         sweep(shared, tile, prices, m, random);
-        if (shared.room < 0 || (long long)shared.gain * args.patience < shared.room) break;
+        if (shared.left < 0 || (long long)(room - shared.left) * args.patience < shared.left) break;
     }
-    if (threadIdx.x == 0) out[0] = shared.room;
-    if (shared.room < 0) return;
+    const int room = shared.left;
+    if (threadIdx.x == 0) out[0] = room;
+    if (room < 0) return;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     if (lane < m) slot[warp * m + lane] = shared.leaders[warp * 33 + lane];
-    if (warp == 0) choose(shared, m, args.sharp, out);
+    if (warp == 0) choose(shared, room, m, args.sharp, out);
 }
 
-// Grid: 1. Block: 1. Shared: none. Reads: nothing. Writes: out[0] = bytes of Shared. Requires: nothing. Work: none.
-extern "C" __global__ void layout(int *out) { out[0] = (int)sizeof(Shared); }
+// Grid: children. Block: 32 m, a warp per location. Shared: Shared, then SHARE and (m - 1) m (m | 1) int32, or what
+// exclusion.cuh holds, dynamic.
+// Reads: tasks, slots of the level above. Writes: one slot of this level and one line of `found` per child.
+// Requires: 3 <= m <= 31, 0 <= room < 2^25; no two tasks write one slot.
+// Work: m^2 assignments of size m - 1 a sweep; 4 m^3 (m - 1) bytes moved each way. An exclusion: m^6 / 4 words read.
+extern "C" __global__ void __launch_bounds__(1024, 2) ascend(const __grid_constant__ AscendArgs args) {
+    grow<0, 0>(args);
+}
+
+// The same with exclusions, where two blocks have 64 registers a thread.
+extern "C" __global__ void __launch_bounds__(512, 2) ascend_narrow(const __grid_constant__ AscendArgs args) {
+    grow<3, 8>(args);
+}
+
+// The same, where they have 56.
+extern "C" __global__ void __launch_bounds__(576, 2) ascend_middle(const __grid_constant__ AscendArgs args) {
+    grow<9, 9>(args);
+}
+
+// The same, where one block takes all shared memory that there is.
+extern "C" __global__ void __launch_bounds__(672, 1) ascend_wide(const __grid_constant__ AscendArgs args) {
+    grow<9, 11>(args);
+}
+
+// Grid: 1. Block: 1. Shared: none. Reads: nothing. Writes: out[0], out[1] = bytes of Shared and of Exclusion.
+// Requires: nothing. Work: none.
+extern "C" __global__ void layout(int *out) {
+    out[0] = (int)sizeof(Shared);
+    out[1] = (int)sizeof(Exclusion);
+}

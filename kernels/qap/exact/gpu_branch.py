@@ -9,14 +9,14 @@ import cupy
 import cupyx
 import numpy as np
 
-from kernels import cuda
+from kernels.gpu_room import bytes_free
 from kernels.problems import QuadraticAssignment
 from kernels.problems.arrays import Bytes, Indices, Integers, Integers32, Mask, Records
 from kernels.qap.bounds.rlt1 import DualAscent
-from kernels.qap.exact import branch, symmetry
+from kernels.qap.exact import branch, gpu_forms, symmetry
 from kernels.qap.exact.layout import ASCEND_ARGS, FOUND, TASK, WIDEST
+from kernels.qap.exact.lines import TreeLines
 
-SOURCE = "qap/exact/branch.cu"
 LARGEST_N = 32
 """A warp holds a row of pairs: a lane per location."""
 LEAF = 3
@@ -25,6 +25,8 @@ ROOM = 1 << 25
 BATCH = 8192
 SHARE_OF_MEMORY = 0.4
 SWEEPS, PATIENCE, SHARP = 30, 7, 1.0
+TOP_LEVELS, TOP_SWEEPS, TOP_PATIENCE = 3, 60, 20
+"""On so many levels below the root, where nodes are few, the ascent goes on for longer: all below gains by it."""
 
 NODE = np.dtype(
     [("slot", np.int32), ("line", np.int32), ("bound", np.int64), ("leaders", np.int32, WIDEST)]
@@ -35,8 +37,7 @@ NODE = np.dtype(
 
 def warm_up() -> None:
     """Compile the tree's kernels, which are the same for every problem."""
-    for name in ("ascend", "layout"):
-        cuda.kernel(SOURCE, name, cooperative=False)
+    gpu_forms.compiled()
 
 
 @dataclass
@@ -101,23 +102,21 @@ class DeviceTree:
         self.best: tuple[int, Indices] | None = None
         self.nodes = 0
         self.sweeps, self.patience, self.sharp, self.batch = SWEEPS, PATIENCE, SHARP, BATCH
+        self.top, self.top_sweeps, self.top_patience = TOP_LEVELS, TOP_SWEEPS, TOP_PATIENCE
+        self.exclude = True
         gap = int(incumbent[0]) * ascent.scale - ascent.total
         self.divisor = 1
         while gap // self.divisor + 1 >= ROOM:
             self.divisor *= 2
-        self._alike = symmetry.automorphisms(problem, stop)
-        self._classes: dict[tuple[str, tuple[int, ...]], list[int]] = {}
+        self._lines = TreeLines(problem.n, symmetry.automorphisms(problem, stop))
         self._ascent = ascent
-        self._kernel = cuda.kernel(SOURCE, "ascend", cooperative=False)
-        out = cupy.zeros(1, cupy.int32)
-        cuda.kernel(SOURCE, "layout", cooperative=False)((1,), (1,), (out,))
-        self._shared = int(out[0])
-        self._kernel.max_dynamic_shared_size_bytes = self._bytes(problem.n)
         self._levels: dict[int, Level] = {}
         self._flying: deque[Flight] = deque()
 
-    def _bytes(self, m: int) -> int:
-        return self._shared + 4 * (m - 1) * m * (m | 1)
+    @functools.cached_property
+    def _forms(self) -> dict[int, tuple[Any, gpu_forms.TreeForm]]:
+        """By facilities left: the kernel that makes such children, and its form."""
+        return gpu_forms.by_size(range(LEAF, self.problem.n), self.exclude)
 
     @property
     def limit(self) -> int:
@@ -144,7 +143,7 @@ class DeviceTree:
     def _plant(self) -> None:
         """The root, from the ascent on the host, and empty levels below it."""
         n, ascent = self.problem.n, self._ascent
-        budget = SHARE_OF_MEMORY * cupy.cuda.runtime.memGetInfo()[0] / (4 * sum(map(slot_size, range(LEAF, n))))
+        budget = SHARE_OF_MEMORY * bytes_free() / (4 * sum(map(slot_size, range(LEAF, n))))
         capacity = int(min(2 * self.batch, budget))
         self.batch = min(self.batch, capacity // 2)
         self._levels = {m: Level(m, capacity) for m in range(LEAF, n)}
@@ -157,15 +156,13 @@ class DeviceTree:
         self._levels[n] = root
 
     def _topmost(self, leaders: Integers, room: int) -> Records:
-        """(1,) NODE: the root, branched where symmetry leaves the least work; deeper lines are the kernel's choice."""
+        """(1,) NODE: the root, with the line that symmetry leaves the least work below."""
         n = self.problem.n
         nodes = np.zeros(1, NODE)
         nodes["facilities"][0, :n] = nodes["locations"][0, :n] = np.arange(n)
         nodes["fixed"] = -1
-        first = [self._first_of_equals(nodes[0], side, n) for side in ("facilities", "locations")]
-        line = int(branch.choose_line(leaders, room, first[0], first[1]))
-        nodes["bound"], nodes["line"] = self._ascent.total // self.divisor, line
-        nodes["leaders"][0, :n] = leaders[line] if line < n else leaders[:, line - n]
+        nodes["bound"] = self._ascent.total // self.divisor
+        self._lines.choose(nodes[0], leaders, room)
         return nodes
 
     def _next(self) -> Level | None:
@@ -209,25 +206,10 @@ class DeviceTree:
     def _open(self, nodes: Records, m: int, limit: int) -> Mask:
         """(nodes, m) bool: places of each node's line that may hold something better, one of each class of equals."""
         open_: Mask = nodes["leaders"][:, :m] <= (limit - nodes["bound"])[:, None]
-        for at in np.flatnonzero((nodes["fixed"] >= 0).sum(axis=1) <= 3) if self._symmetric else ():
+        for at in self._lines.symmetric(nodes):
             node, line = nodes[at], int(nodes["line"][at])
-            open_[at] &= self._first_of_equals(node, "locations" if line < m else "facilities", m)
+            open_[at] &= self._lines.first_of_equals(node, "locations" if line < m else "facilities", m)
         return open_
-
-    def _first_of_equals(self, node: Records, side: str, m: int) -> Mask:
-        """(m,) bool: one of each class of the node's locations (facilities) that symmetry makes equal."""
-        fixed = node["fixed"][: self.problem.n].astype(np.int64)
-        places = np.flatnonzero(fixed >= 0)
-        held = np.sort(fixed[places]) if side == "locations" else places
-        key = (side, tuple(held.tolist()))
-        if key not in self._classes:
-            group = self._alike[1 if side == "locations" else 0]
-            self._classes[key] = sorted(symmetry.representatives(node[side][:m].astype(np.int64), group, held))
-        return np.isin(node[side][:m], self._classes[key])
-
-    @property
-    def _symmetric(self) -> bool:
-        return any(len(group) > 1 for group in self._alike)
 
     def _children(self, parents: Records, open_: Mask, m: int, limit: int, below: Level) -> tuple[Records, Records]:
         at, place = np.nonzero(open_)
@@ -256,9 +238,12 @@ class DeviceTree:
         found = cupy.empty((count, FOUND), cupy.int32)
         device_tasks = cupy.asarray(tasks.view(np.int32))
         buffers = {"parents": level.arena, "arena": below.arena, "tasks": device_tasks, "found": found}
-        rule = {"sweeps": self.sweeps, "patience": self.patience, "sharp": self.sharp}
-        arguments = ASCEND_ARGS.packed(**buffers, **rule, m=below.size)
-        self._kernel((count,), (32 * below.size,), arguments, shared_mem=self._bytes(below.size))
+        top = self.problem.n - below.size <= self.top
+        sweeps, patience = (self.top_sweeps, self.top_patience) if top else (self.sweeps, self.patience)
+        rule = {"sweeps": sweeps, "patience": patience, "sharp": self.sharp}
+        kernel, way = self._forms[below.size]
+        arguments = ASCEND_ARGS.packed(**buffers, **rule, m=below.size, group=way.group)
+        kernel((count,), (32 * below.size,), arguments, shared_mem=way.shared)
         answer: Integers32 = cupyx.empty_pinned(found.shape, np.int32)
         found.get(out=answer, blocking=False)
         landed = cupy.cuda.Event(disable_timing=True)
@@ -275,6 +260,10 @@ class DeviceTree:
         children, answer = children[alive], answer[alive]
         children["bound"], children["line"] = flight.limit - answer[:, 0], answer[:, 1]
         children["leaders"] = answer[:, 2:]
+        for at in self._lines.symmetric(children):
+            start = int(children["slot"][at]) * slot_size(below.size)
+            leaders = below.arena[start : start + below.size**2].get().reshape(below.size, below.size)
+            self._lines.choose(children[at], leaders.astype(np.int64), int(answer[at, 0]))
         if below.size == LEAF:
             for child in children:
                 self._finish(child)

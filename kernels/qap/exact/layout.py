@@ -29,6 +29,7 @@ ASCEND_ARGS = parameter(
     int sweeps                 // at most
     int patience               // a sweep that gains less than a share of the room over this is the last
     float sharp                // of the work expected below a line
+    int group                  // locations whose asks an exclusion holds at once
     """,
 )
 CUDA = "\n".join([f"constexpr int FOUND = {FOUND};", TASK.text, ASCEND_ARGS.text])

@@ -56,7 +56,7 @@ CTYPES = {"float64": "double", "float32": "float", "int32": "int", "int64": "lon
 
 def asked() -> dict[Form, frozenset[str]]:
     """All of them, each with the architectures that ask for it; none are all."""
-    found = {form_of(path, defines): frozenset[str]() for path, defines in _everywhere()}
+    found = {form_of(path, defines): frozenset[str]() for path, defines in everywhere()}
     found |= dict.fromkeys(_searches(), frozenset[str]()) | dict.fromkeys(_populations(), frozenset[str]())
     sweeps = usual()
     found |= dict.fromkeys((*sweeps, *between(sweeps)), frozenset(WITH_CLUSTERS))
@@ -67,7 +67,8 @@ def form_of(path: str, defines: dict[str, Any]) -> Form:
     return Form(path, tuple(f"-D{name}={value}" for name, value in defines.items()))
 
 
-def _everywhere() -> Iterator[tuple[str, dict[str, Any]]]:
+def everywhere() -> Iterator[tuple[str, dict[str, Any]]]:
+    """What jobs ask for on any GPU, but for searches of a quadratic assignment."""
     for path, told in (("lap/auto/bid.cu", "VALUE"), ("lap/proof/certify.cu", "VALUE"), ("lap/auto/start.cu", "VALUE"),
                        ("papers/tree/tree.cu", "DUAL")):  # fmt: skip
         yield from ((path, {"COST": cost, told: dual}) for cost, dual in PAIRS.items())

@@ -13,7 +13,7 @@ pytest.importorskip("kernels.cuda", reason="cupy is not installed")
 from kernels.papers.hungarian.gpu import OURS, VERSIONS
 from kernels.sources import sources
 from kernels.uot.iteration.gpu_geometry import ALIKE, MatrixSize, costs_geometry, geometry
-from tests.kernels.asked_forms import asked, form_of
+from tests.kernels.asked_forms import asked, everywhere, form_of
 from tests.kernels.asked_transport import KINDS, Kind
 
 
@@ -36,7 +36,7 @@ def test_every_source_is_on_the_list() -> None:
 
 def test_what_is_asked_for_is_what_the_host_code_says() -> None:
     """Forms that a GPU was seen to ask for, of each solver."""
-    wanted = asked()
+    wanted = {form_of(path, defines) for path, defines in everywhere()}
     for form in (
         form_of(
             "lap/batched/batched.cu", {"COST": "float", "VALUE": "double", "TEAM": 32, "SLOTS": 2, "MATRIX_SHARED": 1}

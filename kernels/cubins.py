@@ -76,6 +76,12 @@ def can_compile_for(architecture: str) -> bool:
     return architecture in {str(one) for one in nvrtc.getSupportedArchs()}
 
 
+def architectures_here() -> list[str]:
+    """Of the GPUs that CUDA shows, each once. Raises what CUDA raises."""
+    count = cupy.cuda.runtime.getDeviceCount()
+    return sorted({str(cupy.cuda.Device(k).compute_capability) for k in range(count)})
+
+
 def compile_all(wanted: Iterable[tuple[Form, str]], processes: int | None = None) -> Iterable[tuple[Form, str, str]]:
     """Put forms on the shelf, side by side.
 

@@ -67,9 +67,15 @@ def forms(architecture: str) -> Iterator[Form]:
 
 
 @functools.cache
+def all_ahead(architecture: str) -> frozenset[Form]:
+    """The same, kept: a job that must choose does not read the list again."""
+    return frozenset(forms(architecture))
+
+
+@functools.cache
 def ahead(path: str, more: tuple[str, ...], architecture: str) -> frozenset[tuple[str, ...]]:
     """What a source is compiled with ahead, of what ends with `more`, and without that."""
-    ways = (form.defines for form in forms(architecture) if form.path == path)
+    ways = (form.defines for form in all_ahead(architecture) if form.path == path)
     return frozenset(way[: len(way) - len(more)] for way in ways if way[len(way) - len(more) :] == more)
 
 

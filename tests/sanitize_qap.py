@@ -63,7 +63,7 @@ def search(problem: QuadraticAssignment, tile: tuple[int, int], matrices: bool, 
 
 def population() -> None:
     """Generations through several epochs; then with ever more of the state in global memory."""
-    from kernels.qap.memetic import gpu_memetic
+    from kernels.qap.memetic import gpu_geometry, gpu_memetic
     from kernels.qap.memetic.gpu_geometry import MemeticGeometry, geometry
 
     policy = gpu_memetic.Policy(moves=0.1, quiet=1, relink=0.4, cross=0.3)
@@ -71,10 +71,10 @@ def population() -> None:
         assert evolve(problem, policy, 5, 6) > 0
     longer = gpu_memetic.Policy(moves=0.6)
     for streamed in (1, 2, 3):
-        setattr(gpu_memetic, "geometry", lambda n, wide, streamed=streamed: MemeticGeometry(64, streamed, 2))  # noqa: B010
+        setattr(gpu_geometry, "geometry", lambda n, wide, streamed=streamed: MemeticGeometry(64, streamed, 2))  # noqa: B010
         evolve(QuadraticAssignment(any_sign(14, 40), any_sign(14, 40), rng.integers(0, 99, (14, 14))), longer, 3, 2)
         evolve(QuadraticAssignment(symmetric(15, 40), symmetric(15, 40)), longer, 3, 2)
-    setattr(gpu_memetic, "geometry", geometry)  # noqa: B010
+    setattr(gpu_geometry, "geometry", geometry)  # noqa: B010
     wide = QuadraticAssignment(symmetric(140, 9), symmetric(140, 9))
     evolve(wide, gpu_memetic.Policy(moves=0.06), 3, 2)
 

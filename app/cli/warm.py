@@ -2,7 +2,8 @@
 
 numba keeps what it compiles beside the source, and CUDA kernels are kept as cubins; each worker then starts in seconds.
 Solvers are compiled side by side, each in a process of its own, for the CPU and, where there is one, for the GPU.
-`--cubins` compiles CUDA kernels alone, for GPUs that need not be here: an image is made where there are none.
+CUDA kernels of all sizes are compiled for each kind of GPU that is here. `--cubins` compiles them alone, for GPUs that
+need not be here: an image is made where there are none.
 """
 
 import os
@@ -24,6 +25,9 @@ def warm(args: Namespace) -> int:
         return compile_ahead(args.architectures.split(",") if args.architectures else list(shelf.ARCHITECTURES))
     begun = time.perf_counter()
     there: list[Device] = ["cpu", "gpu"] if devices.visible_gpus() else ["cpu"]
+    here = architectures_here() if "gpu" in there else []
+    if here:
+        compile_ahead(here)
     pairs = [(name, device) for device in there for name, card in SOLVERS.items() if device in card.modules]
     print(f"Compiling the solvers for {' and '.join(there)} (once; a minute or two of two cores) ...", flush=True)
     told = []
@@ -78,6 +82,16 @@ def compile_ahead(architectures: list[str]) -> int:
             print(f"{count} of {len(wanted)}", flush=True)
     print(f"{time.perf_counter() - begun:.0f} s.")
     return int(failed > 0)
+
+
+def architectures_here() -> list[str]:
+    """Of the GPUs that are visible; none where CuPy finds none, of which the solvers tell."""
+    try:
+        from kernels import cubins
+
+        return cubins.architectures_here()
+    except Exception:  # whatever a driver says that does not work
+        return []
 
 
 def choose_folder() -> None:

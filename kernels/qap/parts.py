@@ -25,6 +25,11 @@ class Matrices:
     delta: str
 
 
+FAR = {"float": 1e30, "double": 1e300, "int": 2**29, "long long": 2**61}
+"""The price of a place that a facility of `padded` may not take, by type of an exchange. The type still holds twice as
+much with what an exchange is worth beside it, and that is above 0. Of floats it is lost in the rounding."""
+
+
 def split(problem: QuadraticAssignment) -> Matrices:
     """Return `problem` as symmetric and antisymmetric parts; exact, whatever the symmetry of its matrices."""
     flow, distance = problem.flow.copy(), problem.distance.copy()
@@ -57,3 +62,24 @@ def _delta_type(a: Amounts, b: Amounts, a_skew: Amounts | None, b_skew: Amounts 
         if x is not None and y is not None:
             largest += (4 * int(np.abs(x).sum(axis=1).max()) + 64 * int(np.abs(x).max())) * int(np.abs(y).max())
     return "float" if largest < 1 << 24 else "int" if largest < 1 << 30 else "long long"
+
+
+def padded(matrices: Matrices, size: int, delta: str) -> Matrices:
+    """The same problem among `size` facilities: those from n on do nothing, and belong at the location of their number.
+
+    Every other pair that one of them is part of has the price FAR of the type `delta`. An exchange with one of them is
+    worth more than 0 then, which aspiration never asks for, and else it is tabu for ever: no search moves them.
+    """
+    n = len(matrices.a)
+    kind = np.int64 if delta in ("int", "long long") else np.float64
+    linear: Amounts = np.full((size, size), FAR[delta], kind)
+    linear[:n, :n] = 0 if matrices.linear is None else matrices.linear
+    np.fill_diagonal(linear[n:, n:], 0)
+    a, b, skews = matrices.a, matrices.b, (matrices.a_skew, matrices.b_skew)
+    a_skew, b_skew = (None if skew is None else _beside_zeros(skew, size) for skew in skews)
+    sides = _beside_zeros(a, size), _beside_zeros(b, size)
+    return Matrices(*sides, a_skew, b_skew, linear, matrices.scale, delta)
+
+
+def _beside_zeros(matrix: Amounts, size: int) -> Amounts:
+    return np.pad(matrix, (0, size - len(matrix)))

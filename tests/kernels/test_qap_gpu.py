@@ -174,7 +174,7 @@ def test_the_mailbox_hears_every_cost_and_passes_on_those_that_were_the_least() 
 
 @pytest.mark.parametrize("streamed", [1, 2, 3])
 def test_what_lies_off_the_chip_changes_nothing(streamed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kernels.qap.memetic import gpu_memetic
+    from kernels.qap.memetic import gpu_geometry, gpu_memetic
     from kernels.qap.memetic.gpu_geometry import MemeticGeometry
     from kernels.qap.memetic.gpu_memetic import Ends, People
 
@@ -182,7 +182,7 @@ def test_what_lies_off_the_chip_changes_nothing(streamed: int, monkeypatch: pyte
     problem = QuadraticAssignment(flow, distance, linear)
 
     def run(level: int) -> gpu_memetic.Evolved:
-        monkeypatch.setattr(gpu_memetic, "geometry", lambda n, wide: MemeticGeometry(32, level, 4))
+        monkeypatch.setattr(gpu_geometry, "geometry", lambda n, wide: MemeticGeometry(32, level, 4))
         return gpu_memetic.evolve(problem, Deadline(), People(members=9), Ends(generation_limit=20))
 
     on_chip, off_chip = run(0), run(streamed)
@@ -293,3 +293,27 @@ def test_thread_counts_are_remembered_by_device_and_n() -> None:
     key = next(key for key in gpu_multistart._remembered() if f"n={form.n} " in key)
     assert tuple(gpu_multistart._remembered()[key]) == first.tile
     assert gpu_multistart.tuned(form, threads=64).threads != gpu_multistart.tuned(form, threads=1024).threads
+
+
+@pytest.mark.parametrize("label", ["int32", "asymmetric", "linear", "int64", "float64"])
+def test_a_population_in_a_larger_size_moves_none_of_the_facilities_beside_it(label: str) -> None:
+    """Every member is a permutation of the problem's own facilities, and costs what the device says."""
+    from kernels.qap.memetic import gpu_memetic
+    from kernels.qap.parts import split
+
+    problem = CARD.build(forms()[label], QapOptions())
+    policy = gpu_memetic.Policy(moves=2, quiet=1, cross=0.3, relink=0.3)
+    matrices = split(penalised(problem))
+    population = gpu_memetic.DevicePopulation(matrices, 40, 1, policy)
+    orders = np.array([np.random.default_rng(k).permutation(problem.n) for k in range(40)])
+    population.open(orders)
+    for _ in range(30):
+        population.generation()
+    assert population.state()["number"] > 0  # epochs have ended: fresh starts are among the members
+    half = population.generations % 2
+    costs = np.sort(population._arrays["cost"][half].get())
+    beside = population._arrays["population"][half].get()[:, problem.n :]
+    assert (beside == np.arange(problem.n, population.size)).all()
+    for member, cost in zip(population.elite(), costs, strict=True):
+        assert sorted(member.tolist()) == list(range(problem.n))
+        assert cost / population.scale == pytest.approx(problem.objective(member), rel=1e-9)

@@ -1,4 +1,5 @@
 // How a member begins a generation: a child of two parents, a shaken copy of one, or a fresh start.
+// Facilities from n on are at home in every member: a child has them from its parents, a fresh start from `start`.
 #include "qap/memetic/member.cuh"
 
 // Positions where both parents agree stay, the others come from either, the rest is drawn. One thread, into s.p.
@@ -28,21 +29,21 @@ __device__ void cross(Shared &shared, const short *own, const short *partner, Ra
     }
 }
 
-// shared.other <- a random order whose first `count` places are drawn. One thread.
-__device__ void draw_order(Shared &shared, int count, Random &random) {
-    for (int i = 0; i < N; ++i) shared.other[i] = (short)i;
-    for (int k = 0; k < count && k + 1 < N; ++k) {
-        const int pick = k + random.below(N - k);
+// shared.other <- a random order of n facilities, whose first `count` places are drawn. One thread.
+__device__ void draw_order(Shared &shared, int n, int count, Random &random) {
+    for (int i = 0; i < n; ++i) shared.other[i] = (short)i;
+    for (int k = 0; k < count && k + 1 < n; ++k) {
+        const int pick = k + random.below(n - k);
         const short keep = shared.other[k];
         shared.other[k] = shared.other[pick];
         shared.other[pick] = keep;
     }
 }
 
-// A cycle through `strength` random positions of s.p: the shortest move that no single exchange undoes. One thread.
-__device__ void shake(Shared &shared, int strength, Random &random) {
+// A cycle through `strength` of n positions: the shortest move that no single exchange undoes. One thread.
+__device__ void shake(Shared &shared, int n, int strength, Random &random) {
     if (strength < 2) return;
-    draw_order(shared, strength, random);
+    draw_order(shared, n, strength, random);
     const short first = shared.p[shared.other[0]];
     for (int k = 0; k + 1 < strength; ++k) shared.p[shared.other[k]] = shared.p[shared.other[k + 1]];
     shared.p[shared.other[strength - 1]] = first;
@@ -83,17 +84,17 @@ __device__ void relink(Shared &shared, const Matrices &matrices, const short *pa
 
 // Long-term memory, by one warp: facilities, in random order, go to the location still free where they were found
 // least often.
-__device__ void unvisited(Shared &shared, const int *visits, Random &random) {
+__device__ void unvisited(Shared &shared, int n, const int *visits, Random &random) {
     const int lane = threadIdx.x % 32;
-    if (lane == 0) draw_order(shared, N, random);
-    for (int l = lane; l < N; l += 32) shared.mark[l] = 0;
-    for (int k = 0; k < N; ++k) {
+    if (lane == 0) draw_order(shared, n, n, random);
+    for (int l = lane; l < n; l += 32) shared.mark[l] = 0;
+    for (int k = 0; k < n; ++k) {
         __syncwarp();  // order, mark -> all lanes
         const int i = shared.other[k];
         const unsigned salt = random.next();
         unsigned fewest = 0xffffffffu;
         int at = 0;
-        for (int l = lane; l < N; l += 32) {
+        for (int l = lane; l < n; l += 32) {
             const unsigned seen = (unsigned)min(visits[i * N + l], (1 << 20) - 1);
             const unsigned key = seen << 11 | ((salt ^ l * 2654435761u) >> 21);  // ties fall at random
             if (!shared.mark[l] && key < fewest) { fewest = key; at = l; }
@@ -114,8 +115,8 @@ struct Parents {
 };
 
 // A child of `own` and `partner` in s.p, by one warp. A perturbation grows with the generations that its member waited.
-__device__ void child(Shared &shared, const Matrices &matrices, const Recipe &recipe, const Parents &of, int waited,
-                      Random &random) {
+__device__ void child(Shared &shared, const Matrices &matrices, const Recipe &recipe, const Parents &of, int n,
+                      int waited, Random &random) {
     const short *own = of.own, *partner = of.partner;
     const bool twin = of.twin;
     const int lane = threadIdx.x % 32, kind = (int)(random.next() & 255);
@@ -130,19 +131,20 @@ __device__ void child(Shared &shared, const Matrices &matrices, const Recipe &re
         return;
     }
     const int span = 1 + recipe.strength_span * (1 + min(waited, recipe.patience)) / (1 + recipe.patience / 2);
-    if (lane == 0) shake(shared, min(recipe.strength_low + random.below(span), N), random);
+    if (lane == 0) shake(shared, n, min(recipe.strength_low + random.below(span), n), random);
 }
 
 // A fresh start in s.p: the best so far, the least visited places, or chance. One warp.
-__device__ void start(Shared &shared, const short *record, const int *visits, bool from_record, Random &random) {
+__device__ void start(Shared &shared, int n, const short *record, const int *visits, bool from_record, Random &random) {
     const int lane = threadIdx.x % 32, kind = random.below(4);
+    for (int i = n + lane; i < N; i += 32) shared.p[i] = (short)i;
     if (from_record) {
         for (int i = lane; i < N; i += 32) shared.p[i] = record[i];
     } else if (kind == 0) {
-        unvisited(shared, visits, random);
+        unvisited(shared, n, visits, random);
     } else if (lane == 0) {
-        draw_order(shared, N, random);
-        for (int i = 0; i < N; ++i) shared.p[i] = shared.other[i];
+        draw_order(shared, n, n, random);
+        for (int i = 0; i < n; ++i) shared.p[i] = shared.other[i];
     }
     __syncwarp();  // p -> all lanes
 }

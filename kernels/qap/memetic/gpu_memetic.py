@@ -8,16 +8,16 @@ from typing import Any
 import cupy
 import numpy as np
 
-from kernels import cuda
+from kernels import cuda, shelf
 from kernels.deadline import Deadline
 from kernels.problems import QuadraticAssignment
 from kernels.problems.arrays import Indices
 from kernels.qap.gpu_mailbox import NOTHING, Mailbox
 from kernels.qap.layout import NEWS
-from kernels.qap.memetic.gpu_geometry import CHIP, MemeticGeometry, geometry
+from kernels.qap.memetic.gpu_geometry import CHIP, MemeticForm, chosen
 from kernels.qap.memetic.layout import EPOCH, EVOLVE_ARGS, JUDGE_ARGS, JUDGES, MATRICES, MEMBERS, RECIPE
 from kernels.qap.outcome import in_time
-from kernels.qap.parts import Matrices, split
+from kernels.qap.parts import Matrices, padded, split
 from kernels.solution import Number, Termination
 
 SOURCE = "qap/memetic/memetic.cu"
@@ -28,6 +28,7 @@ LONGEST = 6_000_000
 AHEAD = 3
 """Generations queued on the device, so that it never waits for the host."""
 POLL_S = 0.0005
+NUMBERS = {"float": np.float32, "int": np.int32, "long long": np.int64, "double": np.float64}
 
 
 @dataclass(frozen=True)
@@ -69,9 +70,10 @@ class DevicePopulation:
         """Upload; `goal` is in the device's objective (times scale): once met, further generations do nothing."""
         self.n = len(matrices.a)
         self.scale, self.policy = matrices.scale, policy
-        entry = matrices.delta
-        self.geometry = _geometry(matrices)
-        self._evolve, self._judge, layout = _kernels(matrices)
+        exact = _exact(matrices)
+        form = _ahead(exact)
+        self.size, self.geometry = form.size, form.geometry
+        self._evolve, self._judge, layout = _kernels(form)
         out = cupy.zeros(2, cupy.int64)
         layout((1,), (1,), (out,))
         self._shared, self._scratch = (int(word) for word in cupy.asnumpy(out))
@@ -79,12 +81,12 @@ class DevicePopulation:
         per_sm = max(1, min(self.geometry.blocks, CHIP // (self._shared + 1024)))
         self.members = members or per_sm * cuda.attribute("MultiProcessorCount")
         self._random = np.random.default_rng(seed)
-        self._number = {"float": np.float32, "int": np.int32, "long long": np.int64, "double": np.float64}[entry]
-        self._allocate(matrices, goal)
+        self._number = NUMBERS[form.entry]
+        self._allocate(matrices if form == exact else padded(matrices, form.size, form.entry), goal)
         self.generations = 0
 
     def _allocate(self, matrices: Matrices, goal: int | float | None) -> None:
-        n, count, number = self.n, self.members, self._number
+        n, size, count, number = self.n, self.size, self.members, self._number
         self.total = total = np.dtype(np.float64 if number is np.float64 else np.int64)
         worst = float(np.finfo(np.float64).max) if total.kind == "f" else NOTHING
         parts = [getattr(matrices, name) for name in MATRICES.names]
@@ -93,9 +95,9 @@ class DevicePopulation:
             for name, part in zip(MATRICES.names, parts, strict=True)
         }
         self._arrays |= {
-            "population": cupy.zeros((2, count, n), cupy.int16), "record": cupy.zeros(n, cupy.int16),
+            "population": cupy.zeros((2, count, size), cupy.int16), "record": cupy.zeros(size, cupy.int16),
             "cost": cupy.zeros((2, count), total), "stale": cupy.zeros((2, count), cupy.int32),
-            "visits": cupy.zeros((n, n), cupy.int32),
+            "visits": cupy.zeros((size, size), cupy.int32),
             "scratch": cupy.empty(count * self._scratch, cupy.uint8),
         }  # fmt: skip
         self.mailbox = Mailbox(total.kind == "f")
@@ -103,7 +105,7 @@ class DevicePopulation:
         low, high = max(1, int(policy.tenure[0] * n)), max(2, int(policy.tenure[1] * n))
         tenure = {"tenure_low": low, "tenure_span": high - low + 1}
         self._matrices, self._news = MATRICES.filled(self._arrays), NEWS.filled(self.mailbox.pointers)
-        self._members = MEMBERS.filled(self._arrays | tenure | {"parity": 0, "seed": 0})
+        self._members = MEMBERS.filled(self._arrays | tenure | {"n": n, "parity": 0, "seed": 0})
         weak, strong = max(3, int(policy.strength[0] * n)), max(4, int(policy.strength[1] * n))
         recipe = {"cross": int(policy.cross * 256), "relink": int(policy.relink * 256), "patience": policy.patience}
         recipe |= {"strength_low": weak, "strength_span": strong - weak, "reach": max(1, min(policy.reach, count - 1))}
@@ -118,7 +120,9 @@ class DevicePopulation:
 
     def open(self, permutations: Indices) -> None:
         """Start the first epoch from `permutations` (members, n)."""
-        self._arrays["population"][0] = cupy.asarray(permutations.astype(np.int16))
+        first = np.tile(np.arange(self.size, dtype=np.int16), (len(permutations), 1))
+        first[:, : self.n] = permutations
+        self._arrays["population"][0] = cupy.asarray(first)
 
     def generation(self) -> Any:
         """Queue one generation; returns the event of its end."""
@@ -140,41 +144,45 @@ class DevicePopulation:
 
     def best(self) -> Indices:
         """The best permutation of all epochs, (n,) int64; waits for the device."""
-        best: Indices = cupy.asnumpy(self._arrays["record"]).astype(np.int64)
-        return best
+        return self._own(cupy.asnumpy(self._arrays["record"]).astype(np.int64))
 
     def elite(self) -> list[Indices]:
         """The members by cost, each (n,) int64; waits for the device."""
         half = self.generations % 2
         order = np.argsort(cupy.asnumpy(self._arrays["cost"][half]), kind="stable")
-        return list(cupy.asnumpy(self._arrays["population"][half]).astype(np.int64)[order])
+        return [self._own(member) for member in cupy.asnumpy(self._arrays["population"][half]).astype(np.int64)[order]]
+
+    def _own(self, permutation: Indices) -> Indices:
+        """The problem's facilities; as they are numbered, where prices near the largest float let another move."""
+        own = permutation[: self.n]
+        return own if int(own.max()) < self.n else np.arange(self.n)
 
 
-def _geometry(matrices: Matrices) -> MemeticGeometry:
-    return geometry(len(matrices.a), matrices.delta in ("long long", "double"))
+def _exact(matrices: Matrices) -> MemeticForm:
+    """The form for these matrices alone."""
+    return MemeticForm(len(matrices.a), matrices.delta, matrices.a_skew is not None, matrices.linear is not None)
 
 
-def _kernels(matrices: Matrices) -> list[Any]:
-    """`evolve`, `judge` and `layout` for this size and type."""
-    entry, shape = matrices.delta, _geometry(matrices)
-    defines = (
-        f"-DSIZE={len(matrices.a)}", f"-DTHREADS={shape.threads}", f"-DDELTA={entry}", f"-DENTRY={entry}",
-        f"-DTOTAL={'double' if entry == 'double' else 'long long'}", f"-DSKEW={int(matrices.a_skew is not None)}",
-        f"-DLINEAR={int(matrices.linear is not None)}", f"-DBLOCKS={shape.blocks}", f"-DSTREAMED={shape.streamed}",
-    )  # fmt: skip
-    return [cuda.kernel(SOURCE, name, defines, cooperative=False) for name in ("evolve", "judge", "layout")]
+def _ahead(exact: MemeticForm) -> MemeticForm:
+    """One that is compiled ahead and serves as well, where there is one."""
+    return chosen(exact, shelf.ahead(SOURCE, (), cupy.cuda.Device().compute_capability))
+
+
+def _kernels(form: MemeticForm) -> list[Any]:
+    """`evolve`, `judge` and `layout` of a form."""
+    return [cuda.kernel(SOURCE, name, form.defines, cooperative=False) for name in ("evolve", "judge", "layout")]
 
 
 def compiled(problem: QuadraticAssignment, deadline: Deadline) -> bool:
-    """Compile the kernels for this size, 5 s at its first time; False where the deadline expires meanwhile.
+    """Load the kernels; False where they must be compiled first, for seconds, and the deadline expires meanwhile.
 
     The compiler cannot be interrupted: it then goes on beside whatever comes next, and its work is kept.
     """
-    matrices, device = split(problem), cupy.cuda.Device().id
+    exact, device = _exact(split(problem)), cupy.cuda.Device().id
 
     def work() -> bool:
         with cupy.cuda.Device(device):
-            _kernels(matrices)
+            _kernels(_ahead(exact))
         return True
 
     return bool(in_time(work, deadline))

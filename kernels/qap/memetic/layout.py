@@ -9,11 +9,11 @@ JUDGES = 1024
 MATRICES = struct(
     "Matrices",
     """
-    const W* a                 // [n, n]
-    const W* b                 // [n, n]
-    const W* a_skew            // [n, n], with SKEW
+    const W* a                 // [N, N]
+    const W* b                 // [N, N]
+    const W* a_skew            // [N, N], with SKEW
     const W* b_skew
-    const T* linear            // [n, n], with LINEAR
+    const T* linear            // [N, N], with LINEAR
     """,
 )
 
@@ -26,6 +26,7 @@ MEMBERS = struct(
     int* stale                 // [2, members]: generations without a better child
     int* visits                // [N, N]: where epochs ended
     unsigned char* scratch     // [members, SCRATCH]
+    int n                      // facilities of the problem; those from n to N - 1 stay where they are
     int parity                 // of the half that is read
     int tenure_low
     int tenure_span

@@ -18,8 +18,8 @@
 // gathered operands. D lies in quads of distances, [(d - 1) / 4][u][(d - 1) % 4], so that a warp reads whole lines;
 // distances beyond n / 2 repeat other pairs.
 //
-// Compiled with -D:
-//   SIZE      n                  THREADS   of a block                BLOCKS    of a multiprocessor
+// Facilities from n on do nothing, where n < SIZE: T keeps each at its own location. Compiled with -D:
+//   SIZE      n, or more         THREADS   of a block                BLOCKS    of a multiprocessor
 //   DELTA     type of D and H    ENTRY     type of the matrices      TOTAL     type of costs: long long or double
 //   SKEW      1: As and Bs       LINEAR    1: L
 //   STREAMED  what lies in global memory for want of room: 0 nothing, 1 T, 2 H too, 3 D and until too
@@ -54,6 +54,7 @@ static_assert(THREADS % 32 == 0 && ROWS >= 1, "a row of H is updated at once");
 constexpr int WARPS = THREADS / 32;
 constexpr int BATCH = 4;  // moves whose products are added to H at once
 constexpr int UNROLL = ROUNDS <= 8 ? ROUNDS : 1;
+constexpr int NEVER = 0x7fffffff;
 constexpr int LEAST = (T)0.5 != (T)0 ? 1 << 24 : 1 << 30;  // no exchange gains more: aspiration below it means none
 
 template <typename V> struct Limit;
@@ -183,8 +184,8 @@ __device__ __forceinline__ void still(Shared &shared) {
     }
 }
 
-// Fill H, D, until and the objective from s.p. N^3 products for H, spread over the block.
-__device__ __forceinline__ void open(Shared &shared, const Board &board, const Matrices &matrices) {
+// Fill H, D, T, until and the objective from s.p. N^3 products for H, spread over the block.
+__device__ __forceinline__ void open(Shared &shared, const Board &board, const Matrices &matrices, int n) {
     constexpr int TALL = 8;  // rows of H at a time
     const int thread = threadIdx.x;
     for (int item = thread; item < (N + TALL - 1) / TALL * N; item += THREADS) {
@@ -210,7 +211,7 @@ __device__ __forceinline__ void open(Shared &shared, const Board &board, const M
         for (int i = 0; i < TALL; ++i)
             if (u0 + i < N) board.h[(u0 + i) * STRIDE + l] = sum[i];
     }
-    for (int i = thread; i < N * N; i += THREADS) board.tabu[i] = 0;
+    for (int i = thread; i < N * N; i += THREADS) board.tabu[i] = i / N < n && i % N < n ? 0 : NEVER;
     still(shared);
     for (int i = thread; i < N; i += THREADS) shared.best[i] = shared.p[i];
     __syncthreads();  // H -> D, cost
@@ -219,7 +220,7 @@ __device__ __forceinline__ void open(Shared &shared, const Board &board, const M
         for (int k = 0; k < 4; ++k) {
             const int v = (u + 1 + item / N * 4 + k) % N, pu = shared.p[u], pv = shared.p[v];
             board.d[item].of[k] = value(board.h, (T)matrices.a[u * N + v], (T)matrices.b[pu * N + pv], u, v, pu, pv);
-            board.until[item].of[k] = 0;
+            board.until[item].of[k] = max(u, v) < n ? 0 : NEVER;
         }
     }
     if (thread < 32) {

@@ -89,20 +89,20 @@ __device__ __noinline__ void begin(
     if (epoch.fresh && epoch.number == 0) {
         for (int i = threadIdx.x; i < N; i += 32) shared.p[i] = own[i];
     } else if (epoch.fresh) {
-        start(shared, all.record, all.visits, member == 0 && (all.seed & 1), random);
+        start(shared, all.n, all.record, all.visits, member == 0 && (all.seed & 1), random);
     } else {
         const int away = 1 + random.below(recipe.reach);
         const int partner = (member + (random.next() & 1 ? away : members - away % members)) % members;
         const int waited = all.stale[(long long)all.parity * members + member];
-        child(shared, matrices, recipe, {own, from + (long long)partner * N, cost[partner] == cost[member]}, waited,
-              random);
+        child(shared, matrices, recipe, {own, from + (long long)partner * N, cost[partner] == cost[member]}, all.n,
+              waited, random);
     }
 }
 
 // Grid: members. Block: THREADS. Shared: sizeof(Shared), dynamic.
 // Reads: half `parity` of population, cost, stale; epoch, record, visits. Writes: the other half, own member only; news;
 // moves of epoch.
-// Requires: members >= 1; population holds permutations.
+// Requires: members >= 1; population holds permutations that leave facilities from n on where they are, see member.cuh.
 // Work: length * (N^2 + 3 N^2 / 2) multiply-adds per member.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) evolve(const __grid_constant__ EvolveArgs args) {
     const Members &all = args.all;
@@ -115,7 +115,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) evolve(const __gri
         if (thread < 32) begin(shared, args.m, args.recipe, all, *state);
         __syncthreads();  // begin -> open
         const Board board = lay(shared, all.scratch + member * SCRATCH);
-        open(shared, board, args.m);
+        open(shared, board, args.m, all.n);
         const Random random = {all.seed * 0x2545f4914f6cdd1dULL + (unsigned long long)member * 2 + 1};
         const int done =
             search(shared, board, args.m, state->length, {all.tenure_low, all.tenure_span}, args.news, random);

@@ -5,7 +5,8 @@
 // p_t]: partial += a b', delta[u, v] += (a_u - a_v)(h_u - h_v) for pairs without r and t; pairs with them are read
 // off partial.
 //
-// Compile with -D VALUE (int, long long, double), SYMMETRIC, TU, TD (tile), THREADS, BLOCKS (per SM), MATRICES.
+// Compile with -D VALUE (int, long long, double), SYMMETRIC, TU, TD (tile), MATRICES, RECENCY_PAIRS, THREADS (at most, of
+// all blocks of a multiprocessor: registers are found for so many).
 #include "device/random.cuh"
 #include "qap/incumbent.cuh"
 
@@ -31,10 +32,7 @@
 #define READ(x) __ldg(&(x))
 #endif
 #ifndef THREADS
-#define THREADS 256
-#endif
-#ifndef BLOCKS
-#define BLOCKS 2
+#define THREADS 512
 #endif
 typedef VALUE value_t;
 constexpr int REPEATED = 0x7fffffff;  // the tabu limit of an exchange that another place of the tiling owns

@@ -16,6 +16,7 @@ from kernels.problems import QuadraticAssignment
 from kernels.problems.arrays import Indices
 from kernels.qap.form import SearchForm, search_form
 from kernels.qap.gpu_mailbox import Mailbox
+from kernels.qap.multistart.gpu_geometry import TILES, Layout, defines, lay
 from kernels.qap.multistart.layout import FOUND, PROBLEM, SEARCH_ARGS
 from kernels.qap.outcome import Searched
 from kernels.solution import Number, Termination
@@ -26,53 +27,14 @@ if TYPE_CHECKING:
 SOURCE = "qap/multistart/multistart.cu"
 STARTS = 6144
 """Searches of a round unless asked otherwise: the number of Novoa and Qasem (2019)."""
-C_TYPES = {"int32": "int", "int64": "long long", "float64": "double"}
-TILES = ((4, 5), (2, 5), (4, 3), (4, 10), (8, 16), (16, 32), (32, 64))
-"""Exchanges per thread as rows x distances; each gives another number of threads per block.
-
-(8, 16) reaches n = 512; the last two lie in local memory and reach n = 1024 and 2048."""
 POLL_S = 0.001
 SLICE = 50_000_000
 """Exchanges of one tabu search in one launch, so that a launch ends within a second even without a stop."""
 
 
-@dataclass(frozen=True)
-class Layout:
-    """How one search lies on the device. `streamed`: 0 all in shared memory, 1 without `until`, 2 without `partial`."""
-
-    tile: tuple[int, int]
-    threads: int
-    blocks: int
-    shared_bytes: int
-    streamed: int
-    stream_bytes: int
-    matrices: bool
-
-
 def layout(form: SearchForm, tile: tuple[int, int], matrices: bool = False) -> Layout | None:
-    """The layout of `form` with that tile on the current device, None where it does not fit.
-
-    `matrices` puts flow and distance into shared memory as well, as the faster 2-opt of Novoa and Qasem (2019) does.
-    """
-    n, size = form.n, form.dtype.itemsize
-    threads = -(-(-(-n // tile[0]) * -(-(n // 2) // tile[1])) // 32) * 32
-    if threads > 1024 or n < 2 * tile[1]:
-        return None
-    lanes, twice = 16 // size, 1 if form.symmetric else 2
-    stride = -(-n // lanes) * lanes
-    stride += lanes if stride % (128 // size) == 0 else 0
-    partial, until = n * stride * size, -(-n * n // 4) * 16
-    reach = n + n // 2 + tile[0] + 2 * tile[1] + 2
-    rest = twice * (stride + 2 * reach) * size + 32 * 16 + 2 * n * size + 4 * n * 4
-    rest += 16 + 2 * twice * n * n * size if matrices else 0
-    device = cupy.cuda.Device().attributes
-    for streamed, off in ((0, 0), (1, until), (2, until + partial)):
-        shared = partial + until + rest - off
-        if shared <= device["MaxSharedMemoryPerBlockOptin"] - 64:
-            registers = 65536 // (threads * (80 if size == 4 else 128))
-            blocks = min(device["MaxSharedMemoryPerMultiprocessor"] // (shared + 1024), registers, 2048 // threads, 16)
-            return Layout(tile, threads, max(1, blocks), shared, streamed, -(-off // 16) * 16, matrices)
-    return None
+    """The layout of `form` with that tile on the current device, None where it does not fit."""
+    return lay(form, tile, cupy.cuda.Device().attributes, matrices)
 
 
 @dataclass
@@ -90,12 +52,7 @@ class Searches:
     def __post_init__(self) -> None:
         form, a = self.form, self.arrays
         n, count = form.n, len(self.starts)
-        defines = {
-            "VALUE": C_TYPES[str(form.dtype)], "SYMMETRIC": int(form.symmetric), "MATRICES": int(self.layout.matrices),
-            "TU": self.layout.tile[0], "TD": self.layout.tile[1], "THREADS": self.layout.threads,
-            "BLOCKS": self.layout.blocks, "RECENCY_PAIRS": int(self.pairs),
-        }  # fmt: skip
-        self.kernel = kernel(SOURCE, "search", tuple(f"-D{k}={v}" for k, v in defines.items()))
+        self.kernel = kernel(SOURCE, "search", defines(form, self.layout, self.pairs))
         resident = self.layout.blocks * attribute("MultiProcessorCount")
         self.grid = min(count, resident)
         self.kernel.max_dynamic_shared_size_bytes = self.layout.shared_bytes

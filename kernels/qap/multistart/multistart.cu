@@ -164,10 +164,10 @@ __device__ void one_search(const QapProblem &problem, const Shared &shared, cons
     settle(problem, shared, plan, found, slot, best, it);
 }
 
-// Grid: as many blocks as the device holds at once, each takes every gridDim.x-th start. Block: THREADS. Shared:
+// Grid: as many blocks as the device holds at once, each takes every gridDim.x-th start. Block: <= THREADS. Shared:
 // dynamic, carve(). Reads: problem, starts, visits. Writes: hall, hall_costs, visits, news. Requires: n >= 2 TD,
-// THREADS tiles cover n (n / 2) exchanges. Work: 2 n^2 products an iteration, n^3 to start.
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) search(const __grid_constant__ SearchArgs args) {
+// tiles of the block cover n (n / 2) exchanges. Work: 2 n^2 products an iteration, n^3 to start.
+extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_constant__ SearchArgs args) {
     const Plan &plan = args.plan;
     const Found &found = args.found;
     QapProblem problem = args.problem;

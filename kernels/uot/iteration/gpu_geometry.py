@@ -2,7 +2,8 @@
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 
 from kernels.uot.iteration.layout import ALL_SUMS, LINES
 
@@ -13,9 +14,13 @@ SENDERS = 64  # threads that pass row sums on
 GROUP_BYTES = 29000  # of a row group, at most
 FLIGHT_BYTES = 98304  # of copies under way at a time: twice what the memory's latency asks for
 MOST_SLOTS = 64
+DEPTHS = (4, 8)  # of a ring of sums
+SPARE = (
+    1.02  # times as long as a cut that looks for no end where there is none, or whose ring is no longer than it need be
+)
 OWN_HISTORY = 320  # columns of a block up to which the acceleration's vectors stay in shared memory
 ALIKE = 4 / 3
-"""A cut whose form is compiled ahead may take so many times the estimate of the best: NVRTC takes seconds."""
+"""For nearly every size, what is compiled ahead has a cut within so many times the estimate of the best."""
 Forms = frozenset[tuple[str, ...]]
 NONE: Forms = frozenset()
 
@@ -39,6 +44,8 @@ class Geometry:
     teams: int
     own_history: bool
     shared: int
+    checks: bool  # that no lane is outside of the row
+    depth: int  # groups whose sums may be on their way between blocks
 
     @property
     def blocks(self) -> int:
@@ -70,8 +77,8 @@ class Geometry:
         """Compile-time constants of this geometry."""
         names = {"ELEM": self.element, "Q": self.pieces, "LANES": self.lanes, "RR": self.rows, "CS": self.cluster}
         names |= {"THREADS": self.threads, "SENDERS": SENDERS, "RECEIVERS": self.receivers, "KEEPS": int(self.keeps)}
-        names |= {"DEPTH": depth(self.count), "LAG": self.lag}
-        names["FILLS"] = int(self.pieces * self.lanes * (16 // _size(self.element)) == self.width)
+        names |= {"DEPTH": self.depth, "LAG": self.lag}
+        names["FILLS"] = int(not self.checks)
         return tuple(f"-D{name}={value}" for name, value in names.items())
 
 
@@ -79,29 +86,31 @@ def _size(element: int) -> int:
     return 4 if element == 0 else 2
 
 
-def fixed_bytes(threads: int, lanes: int, rows: int, cluster: int, width: int, count: int, points: bool) -> int:
-    """Bytes of shared memory besides the slots, as lay_out in block.cuh takes them."""
+def fixed_bytes(shape: tuple[int, int, int], cluster: int, width: int, count: int, depth: int, points: bool) -> int:
+    """Bytes of shared memory besides the slots, as lay_out in block.cuh takes them; `shape` is threads, lanes, rows."""
+    threads, lanes, rows = shape
     group = threads // lanes * rows
     padded = -(-group // 4) * 4
     folds = threads // 32 if lanes < 32 else threads // lanes
-    floats = padded * (4 * max(1, lanes // 32) + 4 + depth(count) * cluster) + (folds + 1) * width
+    floats = padded * (4 * max(1, lanes // 32) + 4 + depth * cluster) + (folds + 1) * width
     floats += 2 * cluster * (threads // 32 * 4 + ALL_SUMS - 4) + 8 + (1 if points else 2) * count * group
-    return 8 * (4 + 4 + depth(count) + 4) + 4 * floats + 128  # slots begin at a multiple of 128
-
-
-def depth(count: int) -> int:
-    """Groups whose sums may be on their way between blocks."""
-    return 8 if count > 4 else 4
+    return 8 * (4 + 4 + depth + 4) + 4 * floats + 128  # slots begin at a multiple of 128
 
 
 def _shapes(chunks: int, vector: int) -> Iterator[tuple[int, int, int]]:
-    """Pieces, lanes and threads that can hold a row of `chunks` pieces of 16 bytes."""
+    """Pieces, lanes and threads that can hold a row of `chunks` pieces of 16 bytes.
+
+    Of a thread's pieces only the last may lie outside of the row: sweep.cuh looks at no other. With lanes that are a
+    power of two, more than a row needs, a form serves more rows.
+    """
     for pieces in range(1, 24 // vector + 1):
-        lanes = -(-chunks // pieces)
-        lanes = 1 << (lanes - 1).bit_length() if lanes <= 32 else -(-lanes // 32) * 32
-        for most in (512, 256, 128):
-            if lanes <= most:
-                yield pieces, lanes, most // lanes * lanes
+        least = -(-chunks // pieces)
+        power = 1 << (least - 1).bit_length()
+        for lanes in dict.fromkeys((power if least <= 32 else -(-least // 32) * 32, power)):
+            if (pieces - 1) * lanes < chunks:
+                for most in (512, 256, 128):
+                    if lanes <= most:
+                        yield pieces, lanes, most // lanes * lanes
 
 
 @dataclass(frozen=True)
@@ -129,19 +138,26 @@ class MatrixSize:
         for pieces, lanes, threads in _shapes(width // vector, vector):
             for rows in (1, 2, 3, 4, 5, 6, 7, 8):
                 if 1 << (rows - 1).bit_length() <= min(lanes, 32):
-                    for lag in self.lags:
-                        cut = self._cut(width, pieces, lanes, threads, rows, lag)
+                    for lag, depth in product(self.lags, DEPTHS):
+                        cut = self._cut(width, pieces, (threads, lanes, rows), lag, depth)
                         if cut:
-                            yield self._time(cut), cut
+                            time = self._time(cut) * (SPARE if depth > DEPTHS[0] and cut.count <= DEPTHS[0] else 1.0)
+                            yield time, cut
+                            if not cut.checks:
+                                yield SPARE * time, replace(cut, checks=True)
 
-    def _cut(self, width: int, pieces: int, lanes: int, threads: int, rows: int, lag: int) -> Geometry | None:
+    def _cut(self, width: int, pieces: int, shape: tuple[int, int, int], lag: int, depth: int) -> Geometry | None:
+        """`depth`: the least that has room for all groups of a team, or more, where a form may serve more sizes."""
+        threads, lanes, rows = shape
         element, size = STORAGE[self.storage]
         group = threads // lanes * rows
         groups, group_bytes = -(-self.m // group), group * width * size
         teams = min(self.teams, groups)
         count = -(-groups // teams)
+        if depth < min(count, DEPTHS[-1]):
+            return None
         history = LINES * width * 4 if width <= OWN_HISTORY else 0
-        fixed = fixed_bytes(threads, lanes, rows, self.cluster, width, count, self.points) + history
+        fixed = fixed_bytes(shape, self.cluster, width, count, depth, self.points) + history
         slots = (SHARED_BYTES - STATIC_BYTES - fixed) // (group_bytes + 16)
         keeps = count <= slots and not self.stores
         if slots < lag + 1 and not keeps:
@@ -168,6 +184,8 @@ class MatrixSize:
             teams,
             history > 0,
             slots * (group_bytes + 16) + fixed,
+            pieces * lanes * (16 // size) != width,
+            depth,
         )
 
     def _time(self, cut: Geometry) -> float:
@@ -201,7 +219,7 @@ def geometry(m: int, n: int, storage: str, teams: int, cluster: int, *, stores: 
 
     Args:
         stores: as in log.cu (then nothing is kept).
-        ahead: `defines` that are compiled already, which are taken where they are nearly as fast.
+        ahead: `defines` that are compiled already. The fastest of these is taken where one fits: NVRTC takes seconds.
     """
     return _best(MatrixSize(m, n, storage, teams, cluster, stores, False), ahead)
 
@@ -209,6 +227,18 @@ def geometry(m: int, n: int, storage: str, teams: int, cluster: int, *, stores: 
 def points_geometry(m: int, n: int, teams: int, cluster: int, ahead: Forms = NONE) -> Geometry:
     """Cut m x n point pairs: the terms of LAG + 1 groups lie in shared memory. `ahead` as of `geometry`."""
     return _best(MatrixSize(m, n, "float32", teams, cluster, True, True, SHARED_BYTES), ahead)
+
+
+def costs_geometry(m: int, n: int, teams: int, cluster: int, ahead: Forms, storing: Forms) -> Geometry:
+    """Cut m x n costs for log.cu: kept in shared memory for all sweeps where that is the fastest, else read in each.
+
+    Args:
+        ahead, storing: `defines` that are compiled already, of cuts that keep the costs and of those that do not.
+    """
+    found = _of_costs(MatrixSize(m, n, "float32", teams, cluster, False, False), ahead, storing)
+    if found is None:
+        raise NoGeometry(f"{m} x {n}: row groups do not fit shared memory")
+    return found
 
 
 def _best(matrix: MatrixSize, ahead: Forms) -> Geometry:
@@ -221,8 +251,21 @@ def _best(matrix: MatrixSize, ahead: Forms) -> Geometry:
 @functools.lru_cache(maxsize=512)
 def _least(matrix: MatrixSize, ahead: Forms) -> Geometry | None:
     """The fastest cut. To go through hundreds of them takes milliseconds, so that of each size is kept."""
-    found = sorted(matrix.cuts(), key=lambda one: one[0])
-    if not found:
-        return None
-    alike = (cut for time, cut in found if time <= ALIKE * found[0][0])
-    return next((cut for cut in alike if cut.defines in ahead), found[0][1])
+    found = _sorted(matrix)
+    return next((cut for _, cut in found if cut.defines in ahead), found[0][1] if found else None)
+
+
+@functools.lru_cache(maxsize=512)
+def _of_costs(matrix: MatrixSize, ahead: Forms, storing: Forms) -> Geometry | None:
+    kept, stored = _sorted(matrix), replace(matrix, stores=True)
+    if not kept or not kept[0][1].keeps:
+        return _least(stored, storing)
+    own = [(time, cut) for time, cut in kept if cut.keeps and cut.defines in ahead]
+    if own and own[0][0] <= ALIKE * kept[0][0]:
+        return own[0][1]
+    own += [(time, cut) for time, cut in _sorted(stored) if cut.defines in storing]
+    return min(own, key=lambda one: one[0])[1] if own else kept[0][1]
+
+
+def _sorted(matrix: MatrixSize) -> list[tuple[float, Geometry]]:
+    return sorted(matrix.cuts(), key=lambda one: one[0])

@@ -16,6 +16,7 @@ from kernels.uot.iteration.gpu_geometry import (
     Forms,
     Geometry,
     NoGeometry,
+    costs_geometry,
     geometry,
 )
 from kernels.uot.iteration.layout import COLUMNS_ONLY as COLUMNS_ONLY
@@ -39,6 +40,7 @@ LOG2E = float(np.log2(np.e))
 CHUNK_BYTES = 1 << 20  # of rows on the device on their way into panels, at least; else a 128th of the matrix
 CLUSTERS = (16, 8, 4, 2, 1)  # blocks that share a row: the largest that the device can run
 NON_PORTABLE = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+WORTH_COMPILING = 1 << 26  # entries from which sweeps in float64 take longer than NVRTC
 STORES = ("-DSTORES_TERMS=1",)
 SOURCES = {"fused": "uot/dense/fused.cu", "log": "uot/dense/log.cu", "points": "uot/points/points.cu"}
 """What a term is, by method: the sources that the iteration is compiled with."""
@@ -104,17 +106,27 @@ class Dense:
         return self.problem.reference == "product"
 
     def _fit(self, processors: int) -> Geometry:
-        """The geometry with the largest cluster, then the most teams, that the device runs at once."""
-        for cluster in CLUSTERS:
-            most = processors // cluster
-            for teams in range(most, most // 2, -1):  # a GPC holds whole clusters only
-                try:
-                    self.cut = self._geometry(teams, cluster)
-                except NoGeometry:
-                    break
-                if self._fits():
-                    return self.cut
+        """The geometry with the largest cluster, then the most teams, that the device runs at once.
+
+        One that is compiled ahead comes first, with fewer teams if need be: NVRTC takes seconds. Where there are such
+        forms but none fits, only a large problem is worth another: float64 sweeps end a small one sooner.
+        """
+        listed = shelf.all_ahead(cp.cuda.Device().compute_capability)
+        waits = self.m * self.n >= WORTH_COMPILING or all(form.path != SOURCES[self.method] for form in listed)
+        for among in (listed, None) if waits else (listed,):
+            for cluster in CLUSTERS:
+                most = processors // cluster
+                for teams in range(most, most // 2, -1):  # a GPC holds whole clusters only
+                    try:
+                        self.cut = self._geometry(teams, cluster)
+                    except NoGeometry:
+                        break
+                    if (among is None or self._form() in among) and self._fits():
+                        return self.cut
         raise NoGeometry(f"{self.m} x {self.n} on this device")
+
+    def _form(self) -> shelf.Form:
+        return shelf.Form(SOURCES[self.method], self._defines())
 
     def _fits(self) -> bool:
         """Compile for the geometry if all of its blocks fit the device at once."""
@@ -138,12 +150,10 @@ class Dense:
         return shelf.ahead(SOURCES[self.method], more, cp.cuda.Device().compute_capability)
 
     def _geometry(self, teams: int, cluster: int) -> Geometry:
-        shape = self.m, self.n, self.storage, teams, cluster
-        if not self.streams:
-            cut = geometry(*shape, stores=False, ahead=self._ahead())
-            if self.method == "fused" or cut.keeps:
-                return cut
-        return geometry(*shape, stores=True, ahead=self._ahead(*STORES) if self.method == "log" else self._ahead())
+        if self.method == "log" and not self.streams:
+            return costs_geometry(self.m, self.n, teams, cluster, self._ahead(), self._ahead(*STORES))
+        ahead = self._ahead(*STORES) if self.method == "log" else self._ahead()
+        return geometry(self.m, self.n, self.storage, teams, cluster, stores=self.streams, ahead=ahead)
 
     def _matrix(self) -> Any:
         """The costs or their kernel in panels (cluster, m, width): what one block reads lies together."""

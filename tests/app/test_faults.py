@@ -100,12 +100,16 @@ def test_a_redis_without_room_is_told_and_mends(service: Service) -> None:
 
 
 def test_a_redis_that_cannot_write_is_told_and_mends(service: Service) -> None:
+    job = service.post().json()
     redis = connect(service.url)
     redis.config_set("min-replicas-to-write", 1)  # the refusal that can be had without breaking its disk
     status, why, _ = service.ready()
     assert (status, "takes no writes" in why) == (503, True)
     refused = service.post()
     assert (refused.status_code, "takes no writes" in refused.json()["detail"]) == (503, True)
+    seen = service.client.get(f"/v1/jobs/{job['id']}")
+    assert (seen.status_code, seen.json()["queue_position"]) == (200, 1)
+    assert [one["id"] for one in service.client.get("/v1/jobs").json()["jobs"]] == [job["id"]]
     redis.config_set("min-replicas-to-write", 0)
     eventually(lambda: service.ready()[0] == 200, 10)
 

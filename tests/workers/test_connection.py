@@ -12,6 +12,7 @@ import pytest
 
 from tests.workers.service import allowed
 from workers.jobs.job import StoreFull, Unavailable
+from workers.jobs.records import Records
 from workers.runtime.connection import READ_S, CannotWrite, NoRoom, connect, guarded
 from workers.runtime.primary import replicas_of
 from workers.runtime.redis_server import EmbeddedRedis
@@ -71,6 +72,24 @@ def test_a_redis_that_takes_no_writes_is_told_apart_from_our_bugs(client: Any) -
             guarded(write)()
     client.config_set("min-replicas-to-write", 0)
     assert client.set("a", 1)
+
+
+def test_what_only_looks_is_answered_by_a_redis_that_takes_no_writes(client: Any) -> None:
+    """Full, without its replicas, and as a replica, which refuses whatever a script would change."""
+    records, told = Records(client), ["one", "two"]
+    client.rpush("rq:queue:cpu", *told)
+    client.hset("allot:job:three", mapping={"owner": "ann", "form": "-"})
+    for key, member in (("allot:line:cpu:-:ann", "three"), ("allot:forms:cpu:ann", "-"), ("allot:fair:cpu", "ann")):
+        client.zadd(key, {member: 1})
+    client.hset("allot:backlog:cpu", mapping={"n": 1, "n:ann": 1, "s:ann": 1})
+    for trouble in ("CONFIG SET maxmemory 1", "CONFIG SET min-replicas-to-write 1", "REPLICAOF 127.0.0.1 1"):
+        client.execute_command(*trouble.split())
+        with pytest.raises((NoRoom, CannotWrite)):
+            client.set("a", 1)
+        client.script_flush()  # of a script that Redis has forgotten, too
+        for _ in range(2):
+            assert [records.position("cpu", job_id) for job_id in [*told, "three", "four"]] == [1, 2, 3, None], trouble
+            assert (records.waiting("cpu"), records.in_line("cpu")) == (3, {"three"})
 
 
 def test_reads_of_a_frozen_redis_end_within_a_second(server: EmbeddedRedis, client: Any) -> None:

@@ -14,6 +14,8 @@ from workers.jobs.queue import Jobs
 from workers.jobs.records import Ending, Order
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect
+from workers.runtime.link import Link
+from workers.runtime.pinned import PinnedWorker
 from workers.runtime.post import Post
 
 LINE = "rq:queue:cpu"
@@ -171,6 +173,50 @@ def test_a_message_that_was_lost_is_told_again_once(office: Office, post: Post) 
     assert orders[0].execution != f"straight-{second}"
     assert isinstance(order := post.wait(5), Order)
     assert order.job_id == first
+
+
+def test_who_lost_the_answer_is_given_the_same_jobs_again(office: Office, post: Post) -> None:
+    """A worker whose connection broke asks again, with the same token: no job is left to a janitor."""
+    straight = office.submit("ann")
+    waiting = [office.submit("ann", form="small") for _ in range(3)]
+
+    def take(token: str, most: int = 2) -> list[Order]:
+        return office.records.take("cpu", "a worker", "a cpu", token, office.limits, most=most)
+
+    for token, jobs in (("one", [straight]), ("two", waiting[:2]), ("three", waiting[2:])):
+        first = take(token)
+        assert [order.job_id for order in first] == jobs
+        for most in (2, 0):
+            again = {order.job_id: order for order in take(token, most)}
+            assert again == {order.job_id: order for order in first}
+        assert all(office.finish(first))
+        assert all(order.job_id not in jobs for order in take(token, most=0))  # it is over
+    lost = office.submit("ann")
+    assert [order.job_id for order in take("four")] == [lost]
+    office.records.lose(lost, "", "again", {})
+    office.redis.zadd("rq:wip:cpu", {f"{lost}:four-1": 1})
+    assert office.records.lose(lost, "", "again", {}) == "queued"
+    assert take("four", most=0) == []
+
+
+def test_a_worker_asks_with_the_same_token_until_it_is_answered(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker, tokens = PinnedWorker(settings, "cpu", Link("cpu", {})), list[str]()
+
+    def take(*told: Any, **options: Any) -> list[Order]:
+        tokens.append(told[3])
+        if len(tokens) < 3:
+            raise redis.ConnectionError
+        return []
+
+    monkeypatch.setattr(worker._records, "take", take)
+    for _ in range(2):
+        with pytest.raises(redis.ConnectionError):
+            worker._take()
+    assert [worker._take(), worker._take()] == [[], []]
+    first, second, third, other = tokens
+    assert first == second == third != other
 
 
 def test_a_message_about_a_job_that_was_told_before_is_no_news(office: Office, post: Post) -> None:

@@ -127,7 +127,8 @@ class Records:
 
         Args:
             queue, worker, device: who takes: for RQ's books and for the record.
-            token: makes the executions' ids unique.
+            token: makes the executions' ids unique. Who asks again with the same one, as an answer was lost, is given
+                the jobs that were taken then.
             limits: see there.
             most: jobs in all; with 0 only one that this worker was handed and has not heard of.
             idle_s: for which the worker will wait for a job when there is none.

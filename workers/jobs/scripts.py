@@ -20,6 +20,9 @@ PLAIN = ("condemn", "keep")
 """These know nothing of jobs."""
 REFUSED = ("submit", "keep", "progress", "annotate", "share")
 """A Redis at its maxmemory refuses these: they bring something new."""
+LOOKS = ("position", "waiting", "lined")
+"""These change nothing. They go the way of reads, so that a Redis that takes no writes answers them, without a wait for
+replicas. Redis 7 has EVALSHA_RO for such scripts; Redis 6.2 does not, and neither refuses one that does not write."""
 RESERVE = "redis.call('DEL', 'allot:nothing')\n"
 """In front of all others. Redis lets a script go on that has written, and a deletion it always lets pass: so what was
 accepted can end, and what ended can go, when there is no memory for anything else."""
@@ -30,7 +33,7 @@ def text(name: str) -> str:
     """A script whole: what all share in front of its own lines."""
     own = _file(name)
     whole = own if name in PLAIN else "\n".join([LUA, OBSERVE, _file("quotas"), _file("lines"), _file("shared"), own])
-    return whole if name in REFUSED else RESERVE + whole
+    return whole if name in REFUSED or name in LOOKS else RESERVE + whole
 
 
 def _file(name: str) -> str:
@@ -61,4 +64,6 @@ class Scripts:
     def run(self, name: str, *arguments: Any, meanwhile: Callable[[], object] = nothing) -> Any:
         """What the script answers. What is to be done `meanwhile` may be left undone."""
         one = script(name)
+        if name in LOOKS:
+            return self._redis.look(one.digest, one.text, arguments)
         return self._redis.run(one.digest, one.text, arguments, meanwhile)

@@ -1,7 +1,7 @@
--- queue, worker, at most so many (0: only what it was handed), now, stamp, seconds until an execution counts as lost,
+-- queue, worker, at most so many (0: only what it has not heard of), now, stamp, seconds until an execution counts as lost,
 -- first part of the executions' ids, device name, seconds for which a failed job is listed, until when the worker waits
 -- if there is nothing, most workers of one owner. Answers {id, execution, runs left, record (flat), arrays or ''} of
--- each job.
+-- each job. A worker asks again with the same first part where the answer was lost, and is given the same jobs.
 local queue, worker, most, now, stamp = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local ttl, token, device, keep_s = tonumber(ARGV[6]), ARGV[7], ARGV[8], ARGV[9]
 local taken, claimed = {}, {}
@@ -53,18 +53,31 @@ end
 -- The form of a job that may have company.
 local function form_of(form, alone) return form and form ~= '-' and not alone and form end
 
--- What a script has handed this worker straight, where it did not hear of that: the message may have been lost.
+-- What a script has handed this worker straight, where it did not hear of that: the message may have been lost. It is told
+-- once; who was told is noted behind the id.
 local function handed()
-  local id = redis.call('GET', handed_key(worker))
-  if not id then return nil end
-  redis.call('DEL', handed_key(worker))
-  local record = record_of(id)
-  if record.state ~= 'running' or record.execution ~= straight_execution(id) then return nil end
-  return order_of(id, record.execution, rq_left(id), record)
+  local id, whom = string.match(redis.call('GET', handed_key(worker)) or '', '^(%S+) ?(.*)$')
+  if not id or (whom ~= '' and whom ~= token) or not mine(id, straight_execution(id)) then return {} end
+  redis.call('SET', handed_key(worker), id .. ' ' .. token, 'KEEPTTL')
+  return {order_of(id, straight_execution(id), rq_left(id), record_of(id))}
 end
 
-local found = handed()
-if found then return {found} end
+-- What this worker took as it asked before.
+local function taken_before()
+  local found = {}
+  for _, name in ipairs(rq_held(worker)) do
+    local id, execution = string.match(name, '^(.*):(.*)$')
+    if string.sub(execution, 1, #token + 1) == token .. '-' and mine(id, execution) then
+      found[#found + 1] = order_of(id, execution, rq_left(id), record_of(id))
+    end
+  end
+  return found
+end
+
+for _, unheard in ipairs({handed, taken_before}) do
+  local found = unheard()
+  if #found > 0 then return found end
+end
 if most == 0 then return taken end
 local record = first()
 if not record then

@@ -64,6 +64,9 @@ local function rq_end(queue, worker, jobs)
   redis.call('DEL', unpack(keys))
 end
 
+-- Executions of a worker, each as job:execution.
+local function rq_held(worker) return redis.call('SMEMBERS', RQ_WORKER .. worker .. ':executions') end
+
 -- Runs that RQ would still make of a job.
 local function rq_left(id) return tonumber(redis.call('HGET', RQ_JOB .. id, 'retries_left')) or 0 end
 

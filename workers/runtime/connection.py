@@ -66,7 +66,7 @@ class Client(redis.Redis):
     def __init__(self, pool: Any, reading: Any, blocking: Any, replicas: int = 0) -> None:
         super().__init__(connection_pool=pool)
         self._reading, self._blocking, self._replicas = reading, blocking, replicas
-        self._scripts = Kept(pool)
+        self._scripts, self._looks = Kept(pool), Kept(reading.connection_pool)
         self.clock = Clock(reading.time)
 
     @property
@@ -105,6 +105,14 @@ class Client(redis.Redis):
             with meant():
                 raise
 
+    def look(self, digest: str, text: str, arguments: Sequence[Any]) -> Any:
+        """What a script answers that changes nothing, with the patience of a read and whatever replicas have."""
+        with meant():
+            try:
+                return self._looks.ask(self._reading.execute_command, "EVALSHA", digest, 0, *arguments)
+            except redis.exceptions.NoScriptError:
+                return self._reading.execute_command("EVAL", text, 0, *arguments)
+
     def _acknowledged(self, *args: Any) -> Any:
         """The answer of a script, once replicas have its changes. WAIT is for what its own connection wrote."""
         with self.pipeline(transaction=False) as pipeline:
@@ -125,8 +133,9 @@ class Client(redis.Redis):
 
     def close(self) -> None:
         """Close what is open."""
-        if (kept := getattr(self, "_scripts", None)) is not None:
-            kept.close()
+        for kept in (getattr(self, "_scripts", None), getattr(self, "_looks", None)):
+            if kept is not None:
+                kept.close()
         super().close()
         for other in (getattr(self, "_reading", None), getattr(self, "_blocking", None)):
             if other is not None:

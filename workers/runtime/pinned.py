@@ -61,6 +61,7 @@ class PinnedWorker:
         self._held: list[Held] = []
         self._why_killed: Failure | None = None
         self._waits = False
+        self._token = ""
         self.link = link
         raw = connect(settings.redis_url, text=False)
         self._hands = Hands(device, raw, lost_after_s=settings.lost_after_s, stop=self.link.kill)
@@ -156,10 +157,11 @@ class PinnedWorker:
 
     def _take(self, most: int = MOST_AT_ONCE) -> list[Order]:
         """What this worker was handed and has not heard of, or jobs that wait; others learn where there are none."""
-        token = secrets.token_hex(16)
+        self._token = self._token or secrets.token_hex(16)  # the same again where the last answer was lost
         orders = self._records.take(
-            self.device, self._hands.name, self._name, token, self._limits, most=most, idle_s=IDLE_S
+            self.device, self._hands.name, self._name, self._token, self._limits, most=most, idle_s=IDLE_S
         )
+        self._token = ""
         self._post.told([order.job_id for order in orders if order.is_straight])
         return self._held_now(orders)
 

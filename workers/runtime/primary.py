@@ -28,6 +28,8 @@ ASK_S = 1.0
 """A sentinel that has not answered by then is passed over."""
 FORGET_S = 15.0
 """A sentinel hears of news from the others every 2 s. If all go on with an earlier epoch, they were set up anew."""
+QUOTED = "-READONLY "
+"""In what Redis 6.2 says of a script that a replica refused. Redis 7 begins with it, as of other commands."""
 Address = tuple[str, int]
 
 
@@ -131,7 +133,9 @@ class PrimaryConnection(SentinelManagedConnection):
     """A connection of redis-py's to the primary, which ends when the primary is another.
 
     What redis-py makes for Sentinel stays open after a reply that did not come in time. That reply would be read as the
-    answer to the next command, which may be about the job of somebody else.
+    answer to the next command, which may be about the job of somebody else. A command whose connection was cut it sends
+    again to the same server, which may be a replica by now. A replica that refuses a script it believes to be the
+    primary: Redis 6.2 quotes READONLY in an error of the script's.
     """
 
     def connect_to(self, address: Address) -> None:
@@ -139,9 +143,25 @@ class PrimaryConnection(SentinelManagedConnection):
         super().connect_to(address)  # type: ignore[no-untyped-call]
         self.connection_pool.sentinel_manager.follow(self)
 
+    def send_packed_command(self, command: Any, check_health: bool = True) -> None:
+        """Send a command. Where the primary is, is asked anew once the connection was cut."""
+        if self._sock is None:
+            self.connect_to(self.connection_pool.get_master_address())
+        super().send_packed_command(command, check_health)  # type: ignore[no-untyped-call]
+
     def read_response(self, *args: Any, disconnect_on_error: bool | None = True, **options: Any) -> Any:
-        """One reply; a connection without it is closed."""
-        return super().read_response(*args, disconnect_on_error=disconnect_on_error, **options)
+        """One reply; a connection without it is closed, and so is one to a replica that had to write.
+
+        Raises:
+            redis.ConnectionError: besides what redis-py raises, for a script that a replica refused.
+        """
+        try:
+            return super().read_response(*args, disconnect_on_error=disconnect_on_error, **options)
+        except redis.ResponseError as error:
+            if QUOTED not in str(error):
+                raise
+            self.disconnect()  # type: ignore[no-untyped-call]
+            raise redis.ConnectionError("it is no primary any more") from error
 
     def moved(self, address: Address) -> None:
         """End the connection to any other; who is reading from it hears that it was cut."""

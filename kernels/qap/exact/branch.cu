@@ -105,8 +105,6 @@ __device__ int assign(const int *mine, int stride, int size, int lane, int &u, i
 
 #include "qap/exact/exclusion.cuh"
 
-constexpr int SHARE = 32 * 33;  // numbers ahead of the tile: what each leader promises
-
 struct alignas(16) Shared {
     int leaders[32 * 33];
     int order[32], rank[32];
@@ -157,7 +155,7 @@ __device__ void share(Shared &shared, int *promised, int m, unsigned &random) {
 // Prices of row i from global memory into tile[a][j][l], or back. Each warp moves line `warp` of every block.
 template <bool TAKE> __device__ __forceinline__ void move(Shared &shared, int *tile, int *prices, int i, int m) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, odd = m | 1, cap = shared.room + 1;
-    const int *promised = tile - SHARE;
+    const int *promised = tile - PROMISES;
     if (lane >= m) return;
     for (int first = 0; first < m - 1; first += AT_ONCE) {
         int asks[AT_ONCE];
@@ -228,7 +226,7 @@ __device__ __forceinline__ void gather(Shared &shared, int m) {
 // it is more than is left.
 __device__ __forceinline__ void sweep(Shared &shared, int *tile, int *prices, int m, unsigned &random) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    share(shared, tile - SHARE, m, random);
+    share(shared, tile - PROMISES, m, random);
     __syncthreads();  // shares and ranks -> take
     for (int turn = 0; turn < m; ++turn) {
         const int i = shared.order[turn];
@@ -286,7 +284,7 @@ template <int LEAST, int MOST> __device__ __forceinline__ void grow(const Ascend
     const int m = args.m;
     extern __shared__ __align__(16) unsigned char raw[];
     Shared &shared = *reinterpret_cast<Shared *>(raw);
-    int *tile = reinterpret_cast<int *>(raw + sizeof(Shared)) + SHARE;
+    int *tile = reinterpret_cast<int *>(raw + sizeof(Shared)) + PROMISES;
     const Task task = args.tasks[blockIdx.x];
     int *slot = args.arena + task.slot * slot_size(m), *prices = slot + m * m;
     int *out = args.found + (long long)blockIdx.x * FOUND;
@@ -321,7 +319,7 @@ template <int LEAST, int MOST> __device__ __forceinline__ void grow(const Ascend
     if (warp == 0) choose(shared, room, m, args.sharp, out);
 }
 
-// Grid: children. Block: 32 m, a warp per location. Shared: Shared, then SHARE and (m - 1) m (m | 1) int32, or what
+// Grid: children. Block: 32 m, a warp per location. Shared: Shared, then PROMISES and (m - 1) m (m | 1) int32, or what
 // exclusion.cuh holds, dynamic.
 // Reads: tasks, slots of the level above. Writes: one slot of this level and one line of `found` per child.
 // Requires: 3 <= m <= 31, 0 <= room < 2^25; no two tasks write one slot.

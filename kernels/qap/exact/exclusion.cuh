@@ -23,7 +23,7 @@
 //
 // Blocks of prices begin in other banks than their neighbours, by four at least: lanes read of one k and of the next.
 
-constexpr int NONE = 0x3fff, NONE_TWICE = 0x3fff3fff, FEW = 20;
+constexpr int NONE = 0x3fff, NONE_TWICE = 0x3fff3fff;
 
 struct alignas(16) Exclusion {
     short own[32 * 33];

@@ -20,13 +20,12 @@ from numba import njit
 from numba.extending import register_jitable
 
 from kernels.problems.arrays import Bytes, Floats32, Indices, Integers
+from kernels.qap.exact.layout import FEW
 
-ROOM, NONE = 1 << 20, np.float32(1 << 21)
+ROOM, BEYOND = 1 << 20, np.float32(1 << 21)
 """The room stays below the first; what is excluded is the second."""
 LANES = 16
 """Vectors are this long, or a few of them."""
-FEW = 20
-"""Of the pairs of the first facility one in so many is to be excluded, or the others are not looked at."""
 
 
 @njit(cache=True, nogil=True)
@@ -50,7 +49,7 @@ def exclude(leaders: Integers, prices: Integers, room: int, stop: Bytes) -> Any:
         if stop[0] != 0 or (i == m - 2 and found * FEW < asked):
             break
         for j in range(m):
-            if own[i, j] >= NONE:
+            if own[i, j] >= BEYOND:
                 continue
             alone = _ask(own, every, i, j, ask, where, many, other)
             barred = alone > np.float32(room >> shift)
@@ -65,15 +64,15 @@ def exclude(leaders: Integers, prices: Integers, room: int, stop: Bytes) -> Any:
                         asked += 1
                         if own[i, j] + ask[k, q] + total[k * m + q] > np.float32(room >> shift):
                             prices[at, q, j] = room + 1
-                            every[i * m + j, k * m + q] = every[k * m + q, i * m + j] = NONE
+                            every[i * m + j, k * m + q] = every[k * m + q, i * m + j] = BEYOND
                             found += 1
                         else:
                             left += 1
                     barred |= left == 0
             if barred:
-                leaders[i, j], own[i, j] = room + 1, NONE
-                every[i * m + j, : m * m] = NONE
-                every[:, i * m + j] = NONE
+                leaders[i, j], own[i, j] = room + 1, BEYOND
+                every[i * m + j, : m * m] = BEYOND
+                every[:, i * m + j] = BEYOND
     return found
 
 
@@ -86,15 +85,15 @@ def _spread_out(
     every[:, m * m :] = np.float32(0)
     for i in range(m):
         for j in range(m):
-            own[i, j] = NONE if leaders[i, j] > room else np.float32(leaders[i, j] >> shift)
-            every[i * m + j, i * m : i * m + m] = NONE
+            own[i, j] = BEYOND if leaders[i, j] > room else np.float32(leaders[i, j] >> shift)
+            every[i * m + j, i * m : i * m + m] = BEYOND
     at = 0
     for i in range(m):
         for k in range(i + 1, m):
             for j in range(m):
                 for q in range(m):
-                    x = NONE
-                    if q != j and prices[at, j, q] <= room and own[i, j] < NONE and own[k, q] < NONE:
+                    x = BEYOND
+                    if q != j and prices[at, j, q] <= room and own[i, j] < BEYOND and own[k, q] < BEYOND:
                         x = np.float32(prices[at, j, q] >> shift)
                     every[i * m + j, k * m + q] = every[k * m + q, i * m + j] = x
             at += 1
@@ -106,26 +105,26 @@ def _ask(
 ) -> Any:  # fmt: skip
     """What the others ask beside (i, j) alone, its own leader included: the least sum by a row and column reduction.
 
-    Fills ask[p, q], leader and price together or NONE; many[p]: how many locations are open to p, which where[p] lists.
+    Fills ask[p, q], leader and price together or BEYOND; many[p]: how many locations are open to p; where[p] lists them.
     """
     m = own.shape[0]
     total = own[i, j]
     for p in range(m):
         many[p] = 0
-        least[p] = np.float32(0) if p == i else NONE
+        least[p] = np.float32(0) if p == i else BEYOND
         for q in range(m):
             x = every[i * m + j, p * m + q]
-            ask[p, q] = NONE
-            if x < NONE:
+            ask[p, q] = BEYOND
+            if x < BEYOND:
                 ask[p, q] = x + own[p, q]
                 where[p, many[p]] = q
                 many[p] += 1
                 least[p] = min(least[p], ask[p, q])
         total += least[p]
     for q in range(m):
-        rest = np.float32(0) if q == j else NONE
+        rest = np.float32(0) if q == j else BEYOND
         for p in range(m):
-            if ask[p, q] < NONE:
+            if ask[p, q] < BEYOND:
                 rest = min(rest, ask[p, q] - least[p])
         total += rest
     return total
@@ -145,7 +144,7 @@ def _rows(
         if p == i:
             continue
         for x in range(size):
-            least[p, x] = NONE
+            least[p, x] = BEYOND
         last = many[p] - 1
         for a in range(0, many[p], 4):
             q0, q1 = where[p, a], where[p, min(a + 1, last)]
@@ -175,11 +174,11 @@ def _columns(
             continue
         count = 0
         for p in range(m):
-            if ask[p, q] < NONE:
+            if ask[p, q] < BEYOND:
                 of[count] = p
                 count += 1
         for x in range(size):
-            rest[x] = NONE
+            rest[x] = BEYOND
         for a in range(0, count, 4):
             p0, p1, p2, p3 = of[a], of[min(a + 1, count - 1)], of[min(a + 2, count - 1)], of[min(a + 3, count - 1)]
             r0, r1, r2, r3 = ask[p0, q], ask[p1, q], ask[p2, q], ask[p3, q]

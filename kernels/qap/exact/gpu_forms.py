@@ -7,6 +7,7 @@ from typing import Any
 import cupy
 
 from kernels import cuda
+from kernels.qap.exact.layout import PROMISES
 
 SOURCE = "qap/exact/branch.cu"
 FORMS = {"ascend_narrow": 16, "ascend_middle": 18, "ascend_wide": 21}
@@ -15,8 +16,6 @@ EXCLUDED, FEWEST = 5, 4
 """From so many facilities left there are exclusions; so many locations at once are worth a second block."""
 RESERVED = 1024
 """Bytes that CUDA keeps of each block's shared memory."""
-SHARE = 32 * 33
-"""Numbers ahead of a sweep's tile."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ def form(m: int, structs: tuple[int, int], most: int, two_blocks: int, exclude: 
     name = next((name for name, widest in FORMS.items() if m <= widest), "ascend")
     if name != "ascend_wide" and fixed + FEWEST * each <= two_blocks:
         most = two_blocks
-    group, sweep = min(m, (most - fixed) // each), structs[0] + 4 * (SHARE + (m - 1) * m * (m | 1))
+    group, sweep = min(m, (most - fixed) // each), structs[0] + 4 * (PROMISES + (m - 1) * m * (m | 1))
     if not exclude or m < EXCLUDED or name == "ascend" or group < 1:
         return TreeForm("ascend", sweep)
     return TreeForm(name, max(sweep, fixed + group * each), group)

@@ -1,4 +1,4 @@
-"""What the kernel of branch.cu and its launch share: what a child is made of, and what is found."""
+"""What the kernels of branch.cu and their launch share: what a child is made of, and what is found."""
 
 from kernels.layout import parameter, struct
 
@@ -6,6 +6,11 @@ WIDEST = 32
 """Places of a line, a lane each."""
 FOUND = 2 + WIDEST
 """Of a child: the room left (negative: done), its line, the leaders of that line."""
+
+PROMISES = WIDEST * (WIDEST + 1)
+"""Numbers ahead of a sweep's tile: what each leader promises."""
+FEW = 20
+"""Of the pairs of the first facility one in so many is to be excluded, or the others are not looked at."""
 
 TASK = struct(
     "Task",
@@ -32,4 +37,4 @@ ASCEND_ARGS = parameter(
     int group                  // locations whose asks an exclusion holds at once
     """,
 )
-CUDA = "\n".join([f"constexpr int FOUND = {FOUND};", TASK.text, ASCEND_ARGS.text])
+CUDA = "\n".join([f"constexpr int FOUND = {FOUND}, PROMISES = {PROMISES}, FEW = {FEW};", TASK.text, ASCEND_ARGS.text])

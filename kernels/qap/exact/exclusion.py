@@ -105,7 +105,7 @@ def _ask(
 ) -> Any:  # fmt: skip
     """What the others ask beside (i, j) alone, its own leader included: the least sum by a row and column reduction.
 
-    Fills ask[p, q], leader and price together or BEYOND; many[p]: how many locations are open to p; where[p] lists them.
+    Fills ask[p, q], leader and price together or BEYOND; many[p]: how many locations are open to p, where[p]: these.
     """
     m = own.shape[0]
     total = own[i, j]

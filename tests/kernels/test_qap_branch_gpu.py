@@ -88,7 +88,7 @@ def test_a_permutation_within_the_room_stays_whatever_the_size(m: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("problem", "most"), [(grid(3, 4, 1), 70), (grid(4, 4, 1), 1900), (uniform(12, 1), 60), (uniform(13, 2), 150)]
+    ("problem", "most"), [(grid(3, 4, 1), 45), (grid(4, 4, 1), 1400), (uniform(12, 1), 42), (uniform(13, 2), 110)]
 )
 def test_a_proof_takes_few_children(problem: QuadraticAssignment, most: int) -> None:
     from kernels.qap.exact import gpu_branch

@@ -140,8 +140,8 @@ def main() -> None:
     arguments = parser.parse_args()
     size = {"batch": arguments.batch, "points": arguments.points, "device": arguments.device}
     rows = Rows(on_gpu("minibatches") if arguments.device == "gpu" else "minibatches")
-    shared = {"ALLOT_WORKERS_PER_GPU": str(arguments.sharers)}
-    with service(solvers="uot", ALLOT_API_WORKERS="0", **shared) as there, Client(there.url) as client:
+    asked = {"ALLOT_API_WORKERS": "0", "ALLOT_WORKERS_PER_GPU": str(arguments.sharers)}
+    with service(1, "uot", **asked) as there, Client(there.url) as client:
         until_warm(client, arguments.device)
         for told in measured(client, arguments.device, arguments.batch, arguments.points, arguments.repeats):
             rows.add(what="the service", **size, sharers=arguments.sharers, **told)

@@ -226,8 +226,10 @@ class Sensitivity:
 
     def two_opt(self, parts: set[str]) -> None:
         """Figures 5 and 6: threads per block, matrices in shared memory."""
+        from kernels.qap.multistart.gpu_geometry import TILES
+
         steps = 1000 * self.problem.n
-        for tile in self.multistart.TILES if "threads" in parts else ():
+        for tile in TILES if "threads" in parts else ():
             layout = self.multistart.layout(self.form, tile)
             if layout is not None:
                 found = self.timed(layout, 6144, steps, None)

@@ -21,6 +21,7 @@ from kernels.qap.exact.proof import Proof, provable
 from kernels.qap.form import penalised
 from kernels.qap.memetic import gpu_memetic
 from kernels.qap.multistart import gpu_multistart, gpu_wide
+from kernels.qap.turns import EASY_N, kept_s, tree_goes_first
 from kernels.qap.whole import solve_as_integers
 from kernels.solution import Number, Solution, Termination
 
@@ -33,8 +34,8 @@ LARGEST_N = 2048
 """Beyond this no tiling of the exchanges fits a block."""
 GENERATIONS_BEFORE_PROOF = 60
 GENERATIONS_WITHOUT_LIMIT = 200
-EASY_N, SHARE_OF_EASY, SHARE_OF_HARD = 20, 0.05, 0.5
-"""Up to here a tree is likely to end; the population's share of the device beside one that is and one that is not."""
+SHARE_OF_EASY, SHARE_OF_HARD = 0.05, 0.5
+"""The population's share of the device beside a tree that is likely to end and one that is not."""
 PROOF_WITHOUT_LIMIT_S = 20.0
 
 
@@ -84,7 +85,10 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
         ended, seconds = deadline.expired() or Termination.TIME_LIMIT, time.perf_counter() - began
         nothing = outcome.Searched(start, ended, 0, {"rounds": 0, "moves": 0}, [])
         return outcome.solution(options, nothing, proofs, seconds)
-    start, bound = _raised(problem, options, deadline, start, proofs, search, target)
+    proves = options.method == "auto" and options.rounds is None and options.wants("rlt1") and provable(problem)
+    first = proves and gpu_branch.fits(problem) and tree_goes_first(problem.n, deadline.remaining_s)
+    if not first:
+        start, bound = _raised(problem, options, deadline, start, proofs, search, target)
     if problem.integer and bound is not None:
         target = bound if target is None else max(target, bound)
     watched = outcome.Watched(deadline, bound, known=problem.objective(start))
@@ -92,9 +96,10 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
     permutation, termination, facts = found.permutation, found.termination, found.facts
     if not problem.allows(permutation) or problem.objective(permutation) > problem.objective(start):
         permutation = start
-    proves = options.method == "auto" and options.rounds is None and options.wants("rlt1") and provable(problem)
     if proves and termination is Termination.ITERATION_LIMIT:
-        permutation, termination, facts = _prove(problem, options, deadline, permutation, proofs, facts)
+        permutation, termination, facts = _prove(problem, options, deadline, permutation, proofs, facts, first)
+        if first and termination is not Termination.OPTIMAL and deadline.expired() is None:
+            _raise_floor(problem, options, deadline, permutation, proofs)
     if outcome.meets(problem, permutation, proofs):
         termination = Termination.OPTIMAL
     elif termination is Termination.GAP_REACHED and not _reached(problem, options, permutation):
@@ -118,13 +123,23 @@ def _raised(
     found = search(problem, short, watched, start, target).permutation
     if problem.allows(found) and problem.objective(found) < problem.objective(start):
         start = found
+    _raise_floor(problem, options, deadline, start, proofs)
+    return start, outcome.best_bound(proofs)
+
+
+def _raise_floor(
+    problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline, best: Indices, proofs: list[Bound]
+) -> None:
+    """Put the semidefinite bound beside `proofs`, where it is wanted."""
+    if not gpu_floor.wanted(problem, options, deadline):
+        return
+    bound = outcome.best_bound(proofs)
     try:
-        raised = gpu_floor.raise_floor(problem, options, deadline, problem.objective(start), bound)
+        raised = gpu_floor.raise_floor(problem, options, deadline, problem.objective(best), bound)
     except MemoryError:  # of the device: there are other bounds
-        raised = None
+        return
     if raised is not None:
         proofs.append(raised)
-    return start, outcome.best_bound(proofs)
 
 
 def warm_up() -> None:
@@ -176,16 +191,18 @@ def _prove(
     best: Indices,
     proofs: list[Bound],
     facts: dict[str, Any],
+    first: bool,
 ) -> tuple[Indices, Termination, dict[str, Any]]:
     """Grow the tree on the device (on the host's threads where it does not fit) while the population goes on.
 
     A tree on the device needs the device: where it will end soon the population, which has found what there is, nearly
-    always, keeps a small share of the time, else half of it.
+    always, keeps a small share of the time, else half of it. `first`: the semidefinite bound is still to come.
     """
-    small, plant = problem.n <= EASY_N, gpu_branch.DeviceTree if gpu_branch.fits(problem) else None
+    small, plant = first or problem.n <= EASY_N, gpu_branch.DeviceTree if gpu_branch.fits(problem) else None
     proof = Proof(problem, int(problem.objective(best)), len(os.sched_getaffinity(0)), plant)
     bound, known = outcome.best_bound(proofs), problem.objective(best)
-    watched = outcome.Watched(deadline, bound, proof, PROOF_WITHOUT_LIMIT_S, facts["rounds"], known)
+    kept = kept_s(problem.n, deadline.remaining_s) if first else 0.0
+    watched = outcome.Watched(deadline, bound, proof, PROOF_WITHOUT_LIMIT_S, facts["rounds"], known, kept)
     try:
         policy = gpu_memetic.Policy(growth=1) if small else gpu_memetic.Policy()
         people = gpu_memetic.People(options.seed + 1, start=best, policy=policy)

@@ -50,27 +50,30 @@ class Watched(Deadline):
 
     `give_up_s`: seconds after which it ends where the deadline behind has no time limit. `before`: iterations that
     were reported already, from which the count goes on. `known`: an objective that is never reported to rise again.
+    `kept_s`: of the time limit, what is kept for something else.
     """
 
     def __init__(
         self, deadline: Deadline, bound: Number | None, proof: Proof | None = None, give_up_s: float = float("inf"),
-        before: int = 0, known: Number | None = None,
+        before: int = 0, known: Number | None = None, kept_s: float = 0.0,
     ) -> None:  # fmt: skip
         super().__init__()
-        self._before, self._known = before, known
+        self._before, self._known, self._kept_s = before, known, kept_s
         self._deadline, self._bound, self._proof, self._give_up_s = deadline, bound, proof, give_up_s
 
     @property
     def remaining_s(self) -> float:
-        """Of the deadline behind."""
-        return self._deadline.remaining_s
+        """Of the deadline behind, but for what is kept."""
+        return max(0.0, self._deadline.remaining_s - self._kept_s)
 
     def expired(self) -> Termination | None:
         """OPTIMAL once the proof has finished; else of the deadline behind, or ITERATION_LIMIT once given up."""
         if self._proof is not None and self._proof.finished:
             return Termination.OPTIMAL
         given_up = self.remaining_s == float("inf") and self.elapsed_s > self._give_up_s
-        return Termination.ITERATION_LIMIT if given_up else self._deadline.expired()
+        if given_up:
+            return Termination.ITERATION_LIMIT
+        return self._deadline.expired() or (Termination.TIME_LIMIT if self.remaining_s == 0.0 else None)
 
     def report(
         self,

@@ -25,8 +25,9 @@ ROOM = 1 << 25
 BATCH = 8192
 SHARE_OF_MEMORY = 0.4
 SWEEPS, PATIENCE, SHARP = 30, 7, 1.0
-TOP_LEVELS, TOP_SWEEPS, TOP_PATIENCE = 3, 60, 20
-"""On so many levels below the root, where nodes are few, the ascent goes on for longer: all below gains by it."""
+TOP_LEVELS, TOP_SIZE, TOP_SWEEPS, TOP_PATIENCE = 3, 19, 60, 20
+"""On so many levels below the root, or down to so many facilities left where that is lower, nodes are few, and the
+ascent goes on for longer: all below gains by it."""
 
 NODE = np.dtype(
     [("slot", np.int32), ("line", np.int32), ("bound", np.int64), ("leaders", np.int32, WIDEST)]
@@ -102,7 +103,8 @@ class DeviceTree:
         self.best: tuple[int, Indices] | None = None
         self.nodes = 0
         self.sweeps, self.patience, self.sharp, self.batch = SWEEPS, PATIENCE, SHARP, BATCH
-        self.top, self.top_sweeps, self.top_patience = TOP_LEVELS, TOP_SWEEPS, TOP_PATIENCE
+        self.top, self.top_sweeps = max(TOP_LEVELS, problem.n - TOP_SIZE), TOP_SWEEPS
+        self.top_patience = TOP_PATIENCE
         self.exclude = True
         gap = int(incumbent[0]) * ascent.scale - ascent.total
         self.divisor = 1

@@ -1,0 +1,95 @@
+"""On a GPU: a small instance's tree goes before the semidefinite bound, where the time is enough for it."""
+
+import importlib
+import sys
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernels import Deadline, Solution, Termination
+from kernels.problems import QuadraticAssignment
+from kernels.problems.arrays import Indices
+from kernels.qap import QapOptions, outcome, turns
+
+FLOOR, SOLVER = "kernels.qap.bounds.relaxed.gpu_floor", "kernels.qap.gpu"
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """What is done one after the other: the solver of a GPU, whose parts on the device are replaced."""
+    pytest.importorskip("cupy", reason="cupy is not installed")
+    told: list[str] = []
+    relaxed = importlib.import_module("kernels.qap.bounds.relaxed")
+    floor = SimpleNamespace(wanted=lambda *given: True, raise_floor=lambda *given: told.append("floor"))
+    monkeypatch.setitem(sys.modules, FLOOR, floor)  # the real one needs cuBLAS as soon as it is imported
+    monkeypatch.setattr(relaxed, "gpu_floor", floor, raising=False)
+    monkeypatch.delitem(sys.modules, SOLVER, raising=False)
+    monkeypatch.setattr(turns, "relaxed_s", lambda n: 0.01)
+    monkeypatch.setattr(outcome, "first_bounds", lambda *given: [])
+    yield told
+    sys.modules.pop(SOLVER, None)
+
+
+def solved(
+    monkeypatch: pytest.MonkeyPatch, seen: list[str], n: int, limit_s: float | None, ended: Termination
+) -> Solution:
+    gpu: Any = importlib.import_module(SOLVER)
+
+    def search(problem: Any, options: Any, deadline: Any, start: Indices, target: Any) -> outcome.Searched:
+        return outcome.Searched(start, Termination.ITERATION_LIMIT, 1, {"rounds": 1, "moves": 1}, [])
+
+    def prove(*given: Any) -> tuple[Indices, Termination, dict[str, Any]]:
+        seen.append("tree")
+        return given[3], ended, given[5]
+
+    monkeypatch.setattr(gpu.gpu_memetic, "compiled", lambda *given: True)
+    monkeypatch.setattr(gpu, "_memetic", search)
+    monkeypatch.setattr(gpu, "_prove", prove)
+    flow, distance = np.random.default_rng(n).integers(1, 99, (2, n, n))
+    problem = QuadraticAssignment(flow + flow.T, distance + distance.T)
+    found: Solution = gpu.solve(problem, QapOptions(), Deadline(limit_s))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("n", "limit_s", "ended", "expected"),
+    [
+        (20, 60.0, Termination.OPTIMAL, ["tree"]),
+        (20, 60.0, Termination.TIME_LIMIT, ["tree", "floor"]),
+        (20, None, Termination.OPTIMAL, ["tree"]),
+        (20, 5.0, Termination.OPTIMAL, ["floor", "tree"]),
+        (22, 30.0, Termination.OPTIMAL, ["tree"]),
+        (24, 60.0, Termination.OPTIMAL, ["floor", "tree"]),
+        (24, 100.0, Termination.OPTIMAL, ["tree"]),
+        (25, 3600.0, Termination.OPTIMAL, ["floor", "tree"]),
+    ],
+)
+def test_the_order_follows_from_size_and_time(
+    monkeypatch: pytest.MonkeyPatch,
+    seen: list[str],
+    n: int,
+    limit_s: float | None,
+    ended: Termination,
+    expected: list[str],
+) -> None:
+    solution = solved(monkeypatch, seen, n, limit_s, ended)
+    assert seen == expected
+    assert solution.termination is ended
+
+
+def test_a_tree_leaves_time_to_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "relaxed_s", lambda n: 0.5)
+    assert turns.kept_s(20, 100.0) == 10.0
+    assert turns.kept_s(20, 20.0) == 4.0
+    assert turns.kept_s(20, float("inf")) == 0.0
+    assert turns.tree_goes_first(20, 9.1)
+    assert not turns.tree_goes_first(20, 8.9)  # 4 s are kept, and 5 s needed
+    behind = Deadline(10.0)
+    assert outcome.Watched(behind, None, kept_s=4.0).remaining_s <= 6.0
+    assert outcome.Watched(behind, None, kept_s=4.0).expired() is None
+    assert outcome.Watched(behind, None, kept_s=11.0).expired() is Termination.TIME_LIMIT
+    assert outcome.Watched(Deadline(10.0, lambda: True), None, kept_s=11.0).expired() is Termination.STOPPED
+    assert behind.expired() is None

@@ -244,7 +244,7 @@ __device__ __forceinline__ void sweep(Shared &shared, int *tile, int *prices, in
         move<false>(shared, tile, prices, i, m);
         __syncthreads();  // prices and tile -> take; leaders and left were read by all
         if (warp == 0 && mine <= shared.room) shared.leaders[i * 33 + lane] = mine - least;
-        __syncwarp();
+        __syncwarp();  // leaders before left
         if (threadIdx.x == 0) shared.left -= least;
     }
     __syncthreads();  // left, leaders -> gather
@@ -323,22 +323,29 @@ template <int LEAST, int MOST> __device__ __forceinline__ void grow(const Ascend
 // exclusion.cuh holds, dynamic.
 // Reads: tasks, slots of the level above. Writes: one slot of this level and one line of `found` per child.
 // Requires: 3 <= m <= 31, 0 <= room < 2^25; no two tasks write one slot.
-// Work: m^2 assignments of size m - 1 a sweep; 4 m^3 (m - 1) bytes moved each way. An exclusion: m^6 / 4 words read.
+// Work: m^2 assignments of size m - 1 a sweep; 4 m^3 (m - 1) bytes moved each way.
 extern "C" __global__ void __launch_bounds__(1024, 2) ascend(const __grid_constant__ AscendArgs args) {
     grow<0, 0>(args);
 }
 
 // The same with exclusions, where two blocks have 64 registers a thread.
+// Grid: children. Block: 32 m, a warp per location. Shared: Shared, then what exclusion.cuh holds or a sweep does.
+// Reads: as ascend. Writes: as ascend. Requires: 5 <= m <= 16; else as ascend.
+// Work: as ascend, and m^6 / 4 words of shared memory read at most for an exclusion.
 extern "C" __global__ void __launch_bounds__(512, 2) ascend_narrow(const __grid_constant__ AscendArgs args) {
     grow<3, 8>(args);
 }
 
 // The same, where they have 56.
+// Grid: children. Block: 32 m, a warp per location. Shared: as ascend_narrow.
+// Reads: as ascend. Writes: as ascend. Requires: 17 <= m <= 18; else as ascend. Work: as ascend_narrow.
 extern "C" __global__ void __launch_bounds__(576, 2) ascend_middle(const __grid_constant__ AscendArgs args) {
     grow<9, 9>(args);
 }
 
 // The same, where one block takes all shared memory that there is.
+// Grid: children. Block: 32 m, a warp per location. Shared: as ascend_narrow.
+// Reads: as ascend. Writes: as ascend. Requires: 17 <= m <= 21; else as ascend. Work: as ascend_narrow.
 extern "C" __global__ void __launch_bounds__(672, 1) ascend_wide(const __grid_constant__ AscendArgs args) {
     grow<9, 11>(args);
 }

@@ -158,11 +158,19 @@ __device__ __forceinline__ bool ask_beside(
     return false;
 }
 
-// Facility i at those of the locations `open` (a bit each) whose asks are in `asked`: `first`, and on from there.
+// Locations `first` and on from there, as many as there is memory for: what is asked beside them, and their items; and
+// all prices.
+struct Asked {
+    short *near;
+    unsigned *asks;
+    unsigned char *items;
+    int first;
+};
+
+// Facility i at those of the locations of `beside_i` that are `open` (a bit each).
 template <int HALF>
-__device__ __forceinline__ void exclude_beside(Exclusion &ours, short *near, const unsigned *asked,
-                                               const unsigned char *items, int *prices, int i, unsigned open, int first,
-                                               int cap, int m) {
+__device__ __forceinline__ void exclude_beside(
+    Exclusion &ours, const Asked beside_i, int *prices, int i, unsigned open, int cap, int m) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int mine = open >> lane & 1 ? (ours.many[lane] + 31) / 32 : 0;
     int upto = mine, looked = 0, found = 0;  // tasks of the locations up to the lane's
@@ -175,10 +183,11 @@ __device__ __forceinline__ void exclude_beside(Exclusion &ours, short *near, con
         const int j = __ffs(__ballot_sync(FULL_WARP, upto > task)) - 1;
         const int at = (task - __shfl_sync(FULL_WARP, upto - mine, j)) * 32 + lane;
         if (at >= ours.many[j]) continue;
-        const int item = items[(j - first) * item_bytes(m) + at], k = item / HALF, x = item - k * HALF;
-        const unsigned *ask = asked + (j - first) * (m - 1) * 2 * HALF;
+        const int turn = j - beside_i.first, item = beside_i.items[turn * item_bytes(m) + at];
+        const int k = item / HALF, x = item - k * HALF;
+        const unsigned *ask = beside_i.asks + turn * (m - 1) * 2 * HALF;
         const int beside[2] = {(int)(ask[2 * item] & 0xffff), (int)(ask[2 * item + 1] & 0xffff)};
-        const unsigned more = demand<HALF>(reinterpret_cast<const unsigned *>(near), ask, i, j, k, x, m);
+        const unsigned more = demand<HALF>(reinterpret_cast<const unsigned *>(beside_i.near), ask, i, j, k, x, m);
         const int own = ours.own[i * 33 + j];
         for (int half = 0; half < 2; ++half) {
             if (beside[half] == NONE) continue;
@@ -188,13 +197,13 @@ __device__ __forceinline__ void exclude_beside(Exclusion &ours, short *near, con
                 continue;
             }
             const int l = 2 * x + half;
-            near[place(k, l, i, j, m)] = NONE;
+            beside_i.near[place(k, l, i, j, m)] = NONE;
             prices[(pair_of(k, i, m) * m + l) * m + j] = cap;
             ++found;
         }
     }
     if (i < m - 1) return;
-    __syncwarp();
+    __syncwarp();  // lanes without a task wait for the others
     looked = __reduce_add_sync(FULL_WARP, looked);
     found = __reduce_add_sync(FULL_WARP, found);
     if (lane == 0) { atomicAdd(&ours.asked, looked); atomicAdd(&ours.found, found); }  // the warps' counts meet
@@ -223,7 +232,7 @@ __device__ bool exclude(unsigned char *raw, int *leaders, int *prices, int room,
             __syncthreads();  // asks, own -> exclude
             const bool asks = first <= lane && lane < min(first + group, m) && ours.own[i * 33 + lane] < NONE;
             const unsigned some = __ballot_sync(FULL_WARP, asks);
-            if (i > 0) exclude_beside<HALF>(ours, near, asked, items, prices, i, some, first, cap, m);
+            if (i > 0) exclude_beside<HALF>(ours, {near, asked, items, first}, prices, i, some, cap, m);
             __syncthreads();  // asks -> ask; prices, kept, counts -> all
         }
         open = open && ours.kept[warp] == (1u << i) - 1;

@@ -98,7 +98,8 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
         permutation = start
     if proves and termination is Termination.ITERATION_LIMIT:
         permutation, termination, facts = _prove(problem, options, deadline, permutation, proofs, facts, first)
-        if first and termination is not Termination.OPTIMAL and deadline.expired() is None:
+        left = first and termination is not Termination.OPTIMAL and deadline.expired() is None
+        if left and gpu_floor.wanted(problem, options, deadline):
             _raise_floor(problem, options, deadline, permutation, proofs)
     if outcome.meets(problem, permutation, proofs):
         termination = Termination.OPTIMAL
@@ -130,9 +131,7 @@ def _raised(
 def _raise_floor(
     problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline, best: Indices, proofs: list[Bound]
 ) -> None:
-    """Put the semidefinite bound beside `proofs`, where it is wanted."""
-    if not gpu_floor.wanted(problem, options, deadline):
-        return
+    """Put the semidefinite bound beside `proofs`."""
     bound = outcome.best_bound(proofs)
     try:
         raised = gpu_floor.raise_floor(problem, options, deadline, problem.objective(best), bound)

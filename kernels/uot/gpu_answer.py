@@ -6,10 +6,11 @@ import cupy as cp
 import numpy as np
 
 from kernels.deadline import Deadline
+from kernels.gpu_locked import uploaded
 from kernels.problems.arrays import Floats, Indices, Reals
 from kernels.solution import Solution, Termination
 from kernels.uot.dense.gpu_exact import distances
-from kernels.uot.gpu_upload import empty, uploaded
+from kernels.uot.gpu_upload import empty
 from kernels.uot.outcome import Ended, Writer, finish
 from kernels.uot.repair import Entries
 from kernels.uot.support import Support

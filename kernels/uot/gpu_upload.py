@@ -9,16 +9,17 @@ import cupy as cp
 import cupyx
 import numpy as np
 
+from kernels.gpu_locked import LEAST_LOCKED, is_page_locked
 from kernels.locked import ANSWERS
 from kernels.problems.arrays import Array, Bytes, Reals
 
 STAGING_BYTES = 1 << 25
 ALIGNED = 256
 """Bytes to which arrays that are sent together begin."""
-HOST = TO_DEVICE = 1
-"""cudaMemoryTypeHost and cudaMemcpyHostToDevice."""
-LEAST_LOCKED, LARGE = 1 << 20, 64 << 20
-"""Bytes of a plan from which it is page-locked, and from which its memory is ANSWERS', not that of CuPy's pool."""
+TO_DEVICE = 1
+"""cudaMemcpyHostToDevice."""
+LARGE = 64 << 20
+"""Bytes of a plan, page-locked from LEAST_LOCKED on, from which its memory is ANSWERS', not that of CuPy's pool."""
 
 
 def upload(rows: Reals, into: Any) -> None:
@@ -55,15 +56,6 @@ def upload(rows: Reals, into: Any) -> None:
     stream.synchronize()
 
 
-def uploaded(array: Array) -> Any:
-    """A contiguous host array on the device."""
-    if array.nbytes < LEAST_LOCKED or not is_page_locked(array):
-        return cp.asarray(array)
-    held = cp.empty(array.shape, array.dtype)
-    held.set(array)
-    return held
-
-
 def together(*arrays: Array) -> list[Any]:
     """Host arrays on the device, by one copy: each takes the host a tenth of a millisecond, however small it is."""
     places, size = _places(arrays)
@@ -97,11 +89,6 @@ def _parts(packed: Any, places: Sequence[int], arrays: Sequence[Any]) -> list[An
         packed[place : place + array.nbytes].view(array.dtype).reshape(array.shape)
         for place, array in zip(places, arrays, strict=True)
     ]
-
-
-def is_page_locked(array: Array) -> bool:
-    """Whether the device can read it by itself."""
-    return int(cp.cuda.runtime.pointerGetAttributes(array.ctypes.data).type) == HOST
 
 
 def empty(shape: tuple[int, int], dtype: Any) -> Reals:

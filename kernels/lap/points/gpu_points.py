@@ -11,19 +11,15 @@ from typing import Any, cast
 import cupy
 import numpy as np
 
+from kernels import gpu_locked
 from kernels.cuda import kernel
 from kernels.lap import gpu_memory
 from kernels.lap.auto.gpu_forest import MOST_ROWS
 from kernels.lap.points.layout import DISTANCES_ARGS, OVERLAPS_ARGS, ROWS, THREADS
 from kernels.problems import Array, InvalidProblem
-from kernels.problems.arrays import Costs, Floats
+from kernels.problems.arrays import Floats
 from kernels.problems.metrics import DIRECTIONS, METRICS, prepared
 from kernels.problems.points import PointAssignment
-
-LEAST_LOCKED = 1 << 20
-"""Bytes from which a copy out of page-locked memory is worth the question whether it lies there."""
-PAGE_LOCKED = 1
-"""cudaMemoryTypeHost."""
 
 
 class DeviceMatrix:
@@ -54,18 +50,8 @@ class DeviceMatrix:
 
 
 def uploaded(weights: Any) -> Any:
-    """A matrix in device memory, where it may be already. What is page-locked must stay until the stream has passed."""
-    if isinstance(weights, DeviceMatrix):
-        return weights.device
-    if weights.nbytes < LEAST_LOCKED or not weights.flags.c_contiguous or not _is_page_locked(weights):
-        return cupy.asarray(weights)
-    held = cupy.empty(weights.shape, weights.dtype)
-    held.set(weights)
-    return held
-
-
-def _is_page_locked(array: Costs) -> bool:
-    return int(cupy.cuda.runtime.pointerGetAttributes(array.ctypes.data).type) == PAGE_LOCKED
+    """A matrix in device memory, where it may be already; else as `gpu_locked.uploaded`."""
+    return weights.device if isinstance(weights, DeviceMatrix) else gpu_locked.uploaded(weights)
 
 
 def costs_on_device(problem: PointAssignment) -> tuple[Floats, float]:

@@ -8,6 +8,7 @@ import cupy as cp
 import numpy as np
 
 from kernels.deadline import Deadline
+from kernels.gpu_locked import uploaded
 from kernels.problems.arrays import Floats
 from kernels.problems.several import SeveralTransports
 from kernels.problems.transport import UnbalancedTransport
@@ -15,7 +16,6 @@ from kernels.solution import Solution, Termination
 from kernels.uot.batch.gpu_sweeps import Work, ends, relative, swept, work_of_batch, work_of_stack
 from kernels.uot.batch.suited import fits, has_mass, stackable, suits
 from kernels.uot.gpu_answer import answer
-from kernels.uot.gpu_upload import uploaded
 from kernels.uot.iteration import gpu_launch as on
 from kernels.uot.iteration.layout import REASON, RUNNING
 from kernels.uot.stages import Run, batched, collect, in_proportion, together

@@ -13,13 +13,14 @@ import numpy as np
 
 from kernels import cuda
 from kernels.deadline import Deadline
+from kernels.gpu_locked import uploaded
 from kernels.problems.arrays import Floats, Indices, Mask, Records
 from kernels.problems.transport import UnbalancedTransport
 from kernels.uot.batch.answers import Answered, Stack, answers, joined
 from kernels.uot.batch.gpu_steps import DeviceSteps
 from kernels.uot.batch.suited import SHAPES, vectors_alone
 from kernels.uot.gpu_answer import BLOCK
-from kernels.uot.gpu_upload import back, uploaded
+from kernels.uot.gpu_upload import back
 from kernels.uot.gpu_upload import together as sent
 from kernels.uot.iteration import gpu_launch as on
 from kernels.uot.iteration.layout import CONVERGED, ITEM, REASON, SOLVE_BATCH_ARGS, STATUS

@@ -105,7 +105,6 @@ class DeviceTree:
         self.sweeps, self.patience, self.sharp, self.batch = SWEEPS, PATIENCE, SHARP, BATCH
         self.top, self.top_sweeps = max(TOP_LEVELS, problem.n - TOP_SIZE), TOP_SWEEPS
         self.top_patience = TOP_PATIENCE
-        self.exclude = True
         gap = int(incumbent[0]) * ascent.scale - ascent.total
         self.divisor = 1
         while gap // self.divisor + 1 >= ROOM:
@@ -118,7 +117,7 @@ class DeviceTree:
     @functools.cached_property
     def _forms(self) -> dict[int, tuple[Any, gpu_forms.TreeForm]]:
         """By facilities left: the kernel that makes such children, and its form."""
-        return gpu_forms.by_size(range(LEAF, self.problem.n), self.exclude)
+        return gpu_forms.by_size(range(LEAF, self.problem.n))
 
     @property
     def limit(self) -> int:

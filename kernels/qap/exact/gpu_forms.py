@@ -27,7 +27,7 @@ class TreeForm:
     group: int = 0
 
 
-def form(m: int, structs: tuple[int, int], most: int, two_blocks: int, exclude: bool = True) -> TreeForm:
+def form(m: int, structs: tuple[int, int], most: int, two_blocks: int) -> TreeForm:
     """With exclusions where their numbers fit a block; as exclusion.cuh lays them out.
 
     Args:
@@ -43,7 +43,7 @@ def form(m: int, structs: tuple[int, int], most: int, two_blocks: int, exclude: 
     if name != "ascend_wide" and fixed + FEWEST * each <= two_blocks:
         most = two_blocks
     group, sweep = min(m, (most - fixed) // each), structs[0] + 4 * (PROMISES + (m - 1) * m * (m | 1))
-    if not exclude or m < EXCLUDED or name == "ascend" or group < 1:
+    if m < EXCLUDED or name == "ascend" or group < 1:
         return TreeForm("ascend", sweep)
     return TreeForm(name, max(sweep, fixed + group * each), group)
 
@@ -53,14 +53,14 @@ def compiled() -> dict[str, Any]:
     return {name: cuda.kernel(SOURCE, name, cooperative=False) for name in ("ascend", *FORMS)}
 
 
-def by_size(sizes: Iterable[int], exclude: bool = True) -> dict[int, tuple[Any, TreeForm]]:
+def by_size(sizes: Iterable[int]) -> dict[int, tuple[Any, TreeForm]]:
     """By facilities left: the kernel, which may have as much shared memory as any size takes, and its form."""
     out = cupy.zeros(2, cupy.int32)
     cuda.kernel(SOURCE, "layout", cooperative=False)((1,), (1,), (out,))
     ours, excluding = out.get().tolist()
     most, kernels = cuda.attribute("MaxSharedMemoryPerBlockOptin"), compiled()
     half = cuda.attribute("MaxSharedMemoryPerMultiprocessor") // 2 - RESERVED
-    forms = {m: form(m, (ours, excluding), most, half, exclude) for m in sizes}
+    forms = {m: form(m, (ours, excluding), most, half) for m in sizes}
     for one in forms.values():  # other trees may have asked for more
         kernel = kernels[one.name]
         kernel.max_dynamic_shared_size_bytes = max(one.shared, kernel.max_dynamic_shared_size_bytes)

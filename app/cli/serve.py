@@ -19,7 +19,6 @@ from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import psutil
@@ -32,6 +31,7 @@ from workers.runtime import logs
 from workers.runtime.config import Settings
 from workers.runtime.process import cpus
 from workers.runtime.redis_server import EmbeddedRedis, running_url
+from workers.runtime.signals import signals
 from workers.runtime.supervisor import Supervisor
 from workers.store.opening import bring_home, let_memory_go
 
@@ -173,7 +173,8 @@ def _serve(listeners: list[socket.socket], settings: Settings, http: HttpSetting
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, MOST_FILES)), hard))
     supervisor = None if args.workers == 0 else Supervisor(settings, cpu_workers=args.workers)
     front: _Alone | _Several | None = None
-    with signals() as (asked, in_a_hurry), contextlib.ExitStack() as stack:
+    hung_up = signal.SIGHUP  # key files are watched: there is nothing to do
+    with signals(hung_up) as (asked, in_a_hurry), contextlib.ExitStack() as stack:
         if supervisor is not None:
             supervisor.start()
         try:
@@ -261,23 +262,6 @@ def exported(front: "_Alone | _Several", settings: Settings, http: HttpSettings)
         exporter.stop()
 
 
-@contextlib.contextmanager
-def signals() -> Iterator[tuple[threading.Event, threading.Event]]:
-    """SIGTERM and SIGINT set the first event; those that come after it the second."""
-    asked, in_a_hurry = threading.Event(), threading.Event()
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        (in_a_hurry if asked.is_set() else asked).set()
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    before[signal.SIGHUP] = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # key files are watched: nothing to do
-    try:
-        yield asked, in_a_hurry
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def work(args: Namespace) -> int:
     """Run workers alone, for an API elsewhere on the same Redis and store."""
     logs_as(args)
@@ -289,18 +273,15 @@ def work(args: Namespace) -> int:
         return 2
     if args.check:
         return check_workers(settings)
-    stopped = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopped.set())
     supervisor = Supervisor(settings, cpu_workers=args.workers)
-    with memory_for(settings, alone=False):
+    with signals() as (asked, _), memory_for(settings, alone=False):
         try:
             supervisor.start()
         except (Unavailable, ValueError) as wrong:
             print(f"allot: {wrong}", file=sys.stderr)
             return 2
         print(f"Allot workers run under process {os.getpid()}", flush=True)
-        stopped.wait()
+        asked.wait()
         supervisor.stop(drain=True)
     return 0
 

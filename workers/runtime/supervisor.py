@@ -20,6 +20,7 @@ from workers.runtime import devices, logs
 from workers.runtime.config import Settings
 from workers.runtime.process import cpus, program
 from workers.runtime.redis_server import EmbeddedRedis
+from workers.runtime.signals import signals
 
 POLL_S = 0.05
 FIRST_DELAY_S = 0.2
@@ -160,10 +161,7 @@ def main() -> None:
     arguments = parser.parse_args()
     logs.configure(logging.INFO)
     settings = Settings.from_env()
-    asked = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: asked.set())
-    with contextlib.ExitStack() as stack:
+    with signals() as (asked, _), contextlib.ExitStack() as stack:
         if not settings.redis_url:
             settings = settings.with_redis(stack.enter_context(EmbeddedRedis(settings.data_dir, fsync=settings.fsync)))
         supervisor = Supervisor(settings, arguments.cpu_workers, [] if arguments.no_gpu else None)

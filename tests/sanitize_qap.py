@@ -98,6 +98,7 @@ def tree() -> None:
     """Some seconds of branch and bound of every integer form, and the bound by assignment problems."""
     from kernels.qap.bounds import gpu_bounds, rlt1
     from kernels.qap.exact import gpu_branch
+    from kernels.qap.exact.planting import Ground
 
     for problem in forms():
         if not problem.integer or problem.flow.max() > 2**20:
@@ -108,7 +109,7 @@ def tree() -> None:
         ascent.step()
         linear = np.zeros_like(problem.flow) if problem.linear is None else problem.linear
         incumbent = np.array([problem.objective(np.arange(problem.n))])
-        grown = gpu_branch.DeviceTree(problem, linear, ascent, incumbent, 1)
+        grown = gpu_branch.DeviceTree(Ground(problem, linear, ascent, incumbent, 1, 1 << 16))
         grown.batch, grown.sweeps, grown.top_sweeps = 24, 3, 3
         stop = np.zeros(1, np.uint8)
         threading.Timer(6.0, stop.fill, (1,)).start()

@@ -26,6 +26,8 @@ TASKS, OPEN_BYTES = 64, 1 << 29
 DEVICE_BYTES = 96
 """On a device, divided by n^4."""
 FIXED, SHORT_LOG = 20 * MIB, 4 * MIB
+LEDGER, FRONTIER = 24, 32 * MIB
+"""Of a tree that grows by levels (ledger.py): bytes for each byte of its log, and for what lies open at any time."""
 """Of every job; a tree's log up to the second is among them."""
 RELAXED_N: dict[Device, tuple[int, int]] = {"cpu": (16, 48), "gpu": (16, 64)}
 """Above the first and up to the second `auto` works out the semidefinite bound (floor.py, gpu_floor.py)."""
@@ -36,7 +38,7 @@ RELAXED_S, FACTORED_S, LIFTED_BYTES = 1.5e-7, 1.2e-11, 100
 def estimate(problem: QuadraticAssignment, options: "QapOptions", device: Device) -> Estimate:
     """Seconds where a number of rounds or a proof ends the search; else only a time limit does."""
     n = problem.n
-    host, held = _host_bytes(n, options), _device_bytes(n, options, device)
+    host, held = _host_bytes(n, options, device), _device_bytes(n, options, device)
     certify_s = pace() * _certify_s(problem, options)
     if n > ENUMERATED_N and _relaxed(n, options, device):
         certify_s += relaxed_s(n) if options.bounds != "auto" else 0.0  # `auto` keeps that time once it has begun
@@ -95,14 +97,15 @@ def _certify_s(problem: QuadraticAssignment, options: "QapOptions") -> float:
     return 2e-4 + n**2 * 1e-8 + spectra + prices
 
 
-def _host_bytes(n: int, options: "QapOptions") -> int:
+def _host_bytes(n: int, options: "QapOptions", device: Device) -> int:
     """Matrices, a search on each thread, and the ascent and the open nodes of a tree where a proof is tried."""
     tree = 0
     if ENUMERATED_N < n <= PROVABLE_N and options.wants("rlt1"):
         ascent = 8 * 8 * n**4
         open_ = 4 * max(n * (n - 1) * (n - 2) ** 4, TASKS * (n - 2) * (n - 3) ** 4)  # two levels down, or three
         open_ = min(open_, OPEN_BYTES) + TASKS * 4 * (n - 1) ** 4  # and the level above
-        tree = ascent + open_ + cores() * n**5 + 2 * max(0, options.log_bytes - SHORT_LOG)
+        log = LEDGER * options.log_bytes + FRONTIER if device == "gpu" else 2 * max(0, options.log_bytes - SHORT_LOG)
+        tree = ascent + open_ + cores() * n**5 + log
     return FIXED + 64 * 8 * n * n + 24 * n * n * 2 * cores() + tree
 
 

@@ -16,7 +16,7 @@ from kernels.qap import outcome
 from kernels.qap.bounds import gpu_bounds
 from kernels.qap.bounds.lower import Bound
 from kernels.qap.bounds.relaxed import gpu_floor
-from kernels.qap.exact import gpu_branch
+from kernels.qap.exact import gpu_branch, kept
 from kernels.qap.exact.proof import Proof, provable
 from kernels.qap.form import penalised
 from kernels.qap.memetic import gpu_memetic
@@ -37,6 +37,8 @@ GENERATIONS_WITHOUT_LIMIT = 200
 SHARE_OF_EASY, SHARE_OF_HARD = 0.05, 0.5
 """The population's share of the device beside a tree that is likely to end and one that is not."""
 PROOF_WITHOUT_LIMIT_S = 20.0
+LEAST_CHECK_S = 10.0
+"""Of the time that is left, for the certificate of a tree, however soon it ended."""
 
 
 def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline) -> Solution:
@@ -94,10 +96,11 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
     watched = outcome.Watched(deadline, bound, known=problem.objective(start))
     found = search(problem, options, watched, start, target)
     permutation, termination, facts = found.permutation, found.termination, found.facts
+    proof: Proof | None = None
     if not problem.allows(permutation) or problem.objective(permutation) > problem.objective(start):
         permutation = start
     if proves and termination is Termination.ITERATION_LIMIT:
-        permutation, termination, facts = _prove(problem, options, deadline, permutation, proofs, facts, first)
+        permutation, termination, facts, proof = _prove(problem, options, deadline, permutation, proofs, facts, first)
         left = first and termination is not Termination.OPTIMAL and deadline.expired() is None
         if left and gpu_floor.wanted(problem, options, deadline):
             _raise_floor(problem, options, deadline, permutation, proofs)
@@ -108,7 +111,12 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
     seconds = time.perf_counter() - began
     members = list(filter(problem.allows, found.members))
     searched = outcome.Searched(permutation, termination, found.iterations, facts, members)
-    return outcome.solution(options, searched, proofs, seconds)
+    answer = outcome.solution(options, searched, proofs, seconds)
+    check_s = deadline.remaining_s
+    if proof is not None and proof.nodes:  # nobody waits longer for the check than for the answer
+        check_s = min(check_s, max(LEAST_CHECK_S, seconds))
+    kept.keep_tree(answer, problem, proof, None, options.log_bytes, check_s)
+    return answer
 
 
 def _raised(
@@ -191,17 +199,19 @@ def _prove(
     proofs: list[Bound],
     facts: dict[str, Any],
     first: bool,
-) -> tuple[Indices, Termination, dict[str, Any]]:
+) -> tuple[Indices, Termination, dict[str, Any], Proof]:
     """Grow the tree on the device (on the host's threads where it does not fit) while the population goes on.
 
     A tree on the device needs the device: where it will end soon the population, which has found what there is, nearly
     always, keeps a small share of the time, else half of it. `first`: the semidefinite bound is still to come.
     """
     small, plant = first or problem.n <= EASY_N, gpu_branch.DeviceTree if gpu_branch.fits(problem) else None
-    proof = Proof(problem, int(problem.objective(best)), len(os.sched_getaffinity(0)), plant)
+    threads = len(os.sched_getaffinity(0))
+    proof, _ = kept.begun(problem, best, threads, options.log_bytes, plant)
+    assert proof is not None  # whoever calls has asked whether there is a tree to be grown
     bound, known = outcome.best_bound(proofs), problem.objective(best)
-    kept = kept_s(problem.n, deadline.remaining_s) if first else 0.0
-    watched = outcome.Watched(deadline, bound, proof, PROOF_WITHOUT_LIMIT_S, facts["rounds"], known, kept)
+    left_s = kept_s(problem.n, deadline.remaining_s) if first else 0.0
+    watched = outcome.Watched(deadline, bound, proof, PROOF_WITHOUT_LIMIT_S, facts["rounds"], known, left_s)
     try:
         policy = gpu_memetic.Policy(growth=1) if small else gpu_memetic.Policy()
         people = gpu_memetic.People(options.seed + 1, start=best, policy=policy)
@@ -214,4 +224,4 @@ def _prove(
     candidates = [best, found.permutation] + ([] if proof.best is None else [proof.best[1]])
     best = min((p for p in candidates if problem.allows(p)), key=problem.objective)
     facts |= {"rounds": facts["rounds"] + found.generations, "nodes": proof.nodes, "proved": proof.finished}
-    return best, Termination.OPTIMAL if proof.finished else found.termination, facts
+    return best, Termination.OPTIMAL if proof.finished else found.termination, facts, proof

@@ -179,16 +179,14 @@ def test_of_the_rows_references(launched: Launched, of: type[gpu_launch.Dense], 
 
 
 def test_of_the_tree(launched: Launched, monkeypatch: pytest.MonkeyPatch) -> None:
-    tree = gpu_branch.DeviceTree.__new__(gpu_branch.DeviceTree)
-    level = SimpleNamespace(size=5, arena=on_device(1, dtype=np.int32))
-    tree.__dict__ |= {"sweeps": 3, "patience": 2, "sharp": 1.0, "_levels": {4: level, 5: level}}
-    tree.__dict__ |= {"problem": SimpleNamespace(n=9), "top": 3, "top_sweeps": 8, "top_patience": 9}
-    tree.__dict__["_forms"] = {5: (launched.kernel("", "ascend"), gpu_forms.TreeForm("ascend", 64, group=3))}
+    slots = gpu_branch.DeviceSlots()
+    slots._arenas = {5: on_device(1, dtype=np.int32), 6: on_device(1, dtype=np.int32)}
+    slots.__dict__["_forms"] = {5: (launched.kernel("", "ascend"), gpu_forms.TreeForm("ascend", 64, group=3))}
     monkeypatch.setattr(gpu_branch, "cupyx", mock.Mock())
     monkeypatch.setattr(cupy.cuda, "Event", mock.Mock())
     monkeypatch.setattr(cupy, "empty", lambda shape, dtype: np.empty(shape, dtype).view(OnDevice))
     monkeypatch.setattr(cupy, "asarray", lambda array: array.view(OnDevice))
-    tree._ascend(level, [0], np.zeros(2), np.zeros(2, TASK.dtype), 7)  # type: ignore[arg-type]
+    slots.launch(5, np.zeros(2, TASK.dtype), 3, 2)
     values = named(launched.given["ascend"], ASCEND_ARGS)
     assert [values[name] for name in ("m", "sweeps", "patience", "sharp", "group")] == [5, 3, 2, 1.0, 3]
 

@@ -11,8 +11,13 @@ from kernels.qap.bounds import rlt1
 from kernels.qap.exact import branch, symmetry
 from kernels.qap.exact.ascent import ascend
 from kernels.qap.exact.exclusion import exclude
+from kernels.qap.exact.ledger import OPEN
+from kernels.qap.exact.levels import LevelTree
 from kernels.qap.exact.lines import TreeLines
+from kernels.qap.exact.nodes import NODE
+from kernels.qap.exact.planting import Ground
 from kernels.qap.exact.proof import Proof
+from tests.kernels.hosted import HostSlots
 
 GO_ON = np.zeros(1, np.uint8)
 Costs = tuple[Integers, Integers]
@@ -114,34 +119,31 @@ def test_the_root_is_branched_where_symmetry_leaves_the_fewest() -> None:
 
 def test_the_root_of_a_devices_tree_is_branched_there_too() -> None:
     """By its leaders a place is the better line, by symmetry any facility, which has 3 places."""
-    gpu_branch = pytest.importorskip("kernels.qap.exact.gpu_branch")
     problem = grid(4, 4, 0)
-    tree = gpu_branch.DeviceTree.__new__(gpu_branch.DeviceTree)
-    tree.problem, tree.divisor, tree._ascent = problem, 1, rlt1.DualAscent(problem)
-    tree._lines = TreeLines(16, symmetry.automorphisms(problem))
+    incumbent = np.array([problem.objective(np.arange(16))])
+    tree = LevelTree(HostSlots(), Ground(problem, problem.flow * 0, rlt1.DualAscent(problem), incumbent, 1))
     leaders = np.zeros((16, 16), np.int64)
     leaders[:, 5] = 30  # by its leaders alone, that place
     nodes = tree._topmost(leaders, 40)
     assert nodes["line"][0] < 16
-    assert tree._open(nodes, 16, 40).sum() == 3
+    assert (tree._entries(nodes, 16, 40) == OPEN).sum() == 3
 
 
 def test_a_devices_tree_uses_what_symmetry_the_first_facilities_leave() -> None:
     """Beside a corner the diagonal is left, with 9 of 15 places; beside an edge nothing."""
-    gpu_branch = pytest.importorskip("kernels.qap.exact.gpu_branch")
     lines = TreeLines(16, symmetry.automorphisms(grid(4, 4, 0)))
-    nodes = np.zeros(2, gpu_branch.NODE)
+    nodes = np.zeros(2, NODE)
     nodes["fixed"] = -1
     for at, place in enumerate((0, 1)):
         nodes["fixed"][at, 0] = place
         nodes["facilities"][at, :15] = np.arange(1, 16)
         nodes["locations"][at, :15] = np.delete(np.arange(16), place)
     assert lines.symmetric(nodes) == [0]
-    assert [lines.first_of_equals(node, "locations", 15).sum() for node in nodes] == [9, 15]
+    assert [lines.first_of_equals(nodes[at], "locations", 15).sum() for at in range(2)] == [9, 15]
     leaders = np.zeros((15, 15), np.int64)
     leaders[:, 4] = 30  # by its leaders alone, that place
-    for node in nodes:
-        lines.choose(node, leaders, 40)
+    for at in range(2):
+        lines.choose(nodes[at], leaders, 40)
     assert nodes["line"][0] < 15
     assert nodes["line"][1] == 15 + 4
     assert (nodes["leaders"][1, :15] == 30).all()

@@ -1,5 +1,7 @@
 """The tree on a GPU: what its kernels exclude, and how many children it makes."""
 
+import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,9 +10,12 @@ import pytest
 from kernels.problems import QuadraticAssignment
 from kernels.problems.arrays import Integers
 from kernels.qap.exact.layout import ASCEND_ARGS, FOUND, TASK
+from kernels.qap.exact.log import resumable
+from kernels.qap.exact.nodes import slot_size
 from kernels.qap.exact.proof import Proof
 from tests.conftest import gpu_is_here
 from tests.kernels.test_qap_branch import Costs, grid, held, node, uniform
+from tests.kernels.test_qap_tree import best_of, judged
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not gpu_is_here(), reason="no CUDA device here")]
 
@@ -26,7 +31,7 @@ class Children:
         """(children,) the room left of each, negative where it is done, and its costs; `group` asks at a time."""
         import cupy
 
-        from kernels.qap.exact import gpu_branch, gpu_forms
+        from kernels.qap.exact import gpu_forms
 
         wide, m = self.m + 1, self.m
         kernel, form = gpu_forms.by_size([m])[m]
@@ -35,7 +40,7 @@ class Children:
         tasks["slot"] = tasks["j"] = np.arange(wide)
         tasks["room"] = room
         parent = cupy.asarray(np.concatenate((self.leaders.ravel(), self.prices.ravel())).astype(np.int32))
-        arena = cupy.zeros(wide * gpu_branch.slot_size(m), cupy.int32)
+        arena = cupy.zeros(wide * slot_size(m), cupy.int32)
         found = cupy.zeros((wide, FOUND), cupy.int32)
         rule: dict[str, Any] = {"sweeps": sweeps, "patience": 1000, "sharp": 1.0, "m": m, "group": group or form.group}
         device = cupy.asarray(tasks.view(np.int32))
@@ -97,11 +102,42 @@ def test_a_proof_takes_few_children(problem: QuadraticAssignment, most: int) -> 
     search.wait(120)
     assert search.finished
     assert search.best is not None
-    proof = Proof(problem, search.best[0], 1, gpu_branch.DeviceTree)
+    proof = Proof(problem, search.best[0], 1, gpu_branch.DeviceTree, log_bytes=1 << 20)
     proof.wait(120)
     assert proof.finished
     assert proof.best is None
     assert proof.nodes <= most
+    assert proof.log is not None
+    assert judged(problem, search.best[1], proof.log.sealed(problem)).facts["verified"] is True
+
+
+def test_a_stopped_proof_goes_on_with_its_log() -> None:
+    from kernels.qap.exact import gpu_branch
+
+    def planted(*given: Any) -> gpu_branch.DeviceTree:
+        tree = gpu_branch.DeviceTree(*given)
+        tree.batch = 64
+        return tree
+
+    problem = grid(4, 4, 1)
+    best, resumed, legs, nodes = best_of(problem), None, 0, 0
+    objective = int(problem.objective(best))
+    while True:
+        proof = Proof(problem, objective, 1, planted, log_bytes=1 << 20, resumed=resumed)
+        while not proof.finished and proof.nodes < 500:
+            time.sleep(0.001)
+        proof.stop()
+        assert proof.log is not None
+        tree = proof.log.sealed(problem)
+        legs, nodes = legs + 1, nodes + proof.nodes
+        if proof.finished:
+            break
+        resumed = resumable(replace(problem, log=tree), objective, (0, 0))
+        assert resumed is not None
+        assert legs < 50
+    assert legs > 1
+    assert nodes < 8000
+    assert judged(problem, best, tree, resumed=True).facts["verified"] is True
 
 
 @pytest.mark.parametrize(("most", "of_two"), [(99, 100), (163, 164), (227, 228)])

@@ -10,6 +10,7 @@ from kernels.problems import QuadraticAssignment
 from kernels.qap import QapOptions
 from kernels.qap.bounds import lower as bounds
 from kernels.qap.bounds import rlt1
+from kernels.qap.exact.planting import Ground
 from kernels.qap.form import penalised, search_form
 from tests.conftest import gpu_is_here
 from tests.instances import quadratic as instances
@@ -236,7 +237,7 @@ def tree_of(problem: QuadraticAssignment, incumbent: int, batch: int = 64) -> tu
     linear = penalised(problem).linear
     linear = np.zeros_like(problem.flow) if linear is None else linear
     limit = np.array([incumbent], np.int64)
-    tree = gpu_branch.DeviceTree(problem, linear, ascent, limit, max(1, problem.granularity))
+    tree = gpu_branch.DeviceTree(Ground(problem, linear, ascent, limit, max(1, problem.granularity)))
     tree.batch = batch
     return tree.run(np.zeros(1, np.uint8)), tree.best
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from kernels import SOLVERS, Deadline, InvalidProblem, solve_and_prove
-from kernels.certificates.tree import certify, recheck
+from kernels.certificates.tree import SAMPLE, certify, recheck
 from kernels.certificates.tree.cover import Refused, read
 from kernels.problems import Array, QuadraticAssignment
 from kernels.qap import qaplib
@@ -20,6 +20,7 @@ from kernels.qap.exact import log
 from kernels.qap.exact.log import HEAD, LEAF, OPEN, TWIN
 from kernels.qap.exact.proof import Proof
 from kernels.solution import Certificate, Solution, Termination
+from tests.kernels.test_qap_branch import uniform
 from tests.oracles import quadratic as oracle
 from tests.workers.service import allowed
 
@@ -255,6 +256,28 @@ def test_without_time_a_sample_is_drawn_and_nothing_is_verified(
     assert "sampled" in certificate.proved
     assert certificate.facts["claimed_bound"] == certificate.objective
     assert judged(problem, best, tree, resumed=True).termination is Termination.CONVERGED
+
+
+def test_leaves_that_are_far_too_many_are_given_up_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits for the answer gets it with a sample, long before the time is over."""
+    problem = uniform(14, 5)
+    best = best_of(problem)
+    tree = logged(problem, best)
+    for name in ("LEAST_S", "LEAST_SHARE", "HOPELESS"):  # any at all are too many
+        monkeypatch.setattr(recheck, name, 1e-6)
+    begun = time.monotonic()
+    certificate = judged(problem, best, tree)
+    assert time.monotonic() - begun < allowed(30)
+    assert certificate.facts["verified"] is False
+    assert certificate.facts["tree"]["sampled"] == min(SAMPLE, len(read(tree, problem).leaves))
+
+
+def test_it_is_hopeless_where_the_rest_takes_four_times_the_time() -> None:
+    assert not recheck.hopeless(0.9, 0.0, 5.0)  # it has just begun
+    assert not recheck.hopeless(3.0, 0.0, 60.0)
+    assert recheck.hopeless(7.0, 0.01, 60.0)
+    assert not recheck.hopeless(7.0, 0.03, 60.0)
+    assert not recheck.hopeless(float("-inf"), 0.0, 60.0)  # no leaf is proved yet
 
 
 def test_a_check_of_a_large_problem_ends_in_its_time() -> None:

@@ -2,17 +2,22 @@
 
 import importlib
 import sys
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from kernels import Deadline, Solution, Termination
+from kernels import SOLVERS, Deadline, Solution, Termination
 from kernels.problems import QuadraticAssignment
 from kernels.problems.arrays import Indices
 from kernels.qap import QapOptions, outcome, turns
+from tests.kernels.hosted import planted
+from tests.kernels.test_qap_branch import grid
+from tests.kernels.test_qap_tree import best_of
 
 FLOOR, SOLVER = "kernels.qap.bounds.relaxed.gpu_floor", "kernels.qap.gpu"
 
@@ -41,9 +46,9 @@ def solved(
     def search(problem: Any, options: Any, deadline: Any, start: Indices, target: Any) -> outcome.Searched:
         return outcome.Searched(start, Termination.ITERATION_LIMIT, 1, {"rounds": 1, "moves": 1}, [])
 
-    def prove(*given: Any) -> tuple[Indices, Termination, dict[str, Any]]:
+    def prove(*given: Any) -> tuple[Indices, Termination, dict[str, Any], None]:
         seen.append("tree")
-        return given[3], ended, given[5]
+        return given[3], ended, given[5], None
 
     monkeypatch.setattr(gpu.gpu_memetic, "compiled", lambda *given: True)
     monkeypatch.setattr(gpu, "_memetic", search)
@@ -93,3 +98,42 @@ def test_a_tree_leaves_time_to_the_bound(monkeypatch: pytest.MonkeyPatch) -> Non
     assert outcome.Watched(behind, None, kept_s=11.0).expired() is Termination.TIME_LIMIT
     assert outcome.Watched(Deadline(10.0, lambda: True), None, kept_s=11.0).expired() is Termination.STOPPED
     assert behind.expired() is None
+
+
+def proved_on(monkeypatch: pytest.MonkeyPatch, problem: QuadraticAssignment, **how: Any) -> Solution:
+    """As the solver of a GPU does it, whose population finds nothing and whose nodes lie on the host."""
+    gpu: Any = importlib.import_module(SOLVER)
+
+    def evolve(problem: Any, watched: Any, people: Any, *given: Any, **options: Any) -> Any:
+        while watched.expired() is None:
+            time.sleep(0.005)
+        return SimpleNamespace(permutation=people.start, termination=watched.expired(), generations=1, moves=1)
+
+    def search(problem: Any, options: Any, deadline: Any, start: Indices, target: Any) -> outcome.Searched:
+        return outcome.Searched(start, Termination.ITERATION_LIMIT, 1, {"rounds": 1, "moves": 1}, [])
+
+    monkeypatch.setattr(gpu.gpu_memetic, "compiled", lambda *given: True)
+    monkeypatch.setattr(gpu.gpu_memetic, "evolve", evolve)
+    monkeypatch.setattr(gpu, "_memetic", search)
+    monkeypatch.setattr(gpu.gpu_branch, "DeviceTree", planted(**how))
+    found: Solution = gpu.solve(problem, QapOptions(), Deadline(60))
+    assert found.facts["tree"]["check_s"] <= 60
+    found.facts["tree"]["check_s"] = 120.0  # of a busy machine
+    return found
+
+
+def test_the_answer_has_the_log_of_the_tree(monkeypatch: pytest.MonkeyPatch, seen: list[str]) -> None:
+    problem = grid(4, 4, 1)
+    problem = replace(problem, start=best_of(problem))
+    solution = proved_on(monkeypatch, problem)
+    assert solution.termination is Termination.OPTIMAL
+    certificate = SOLVERS["qap"].certify(problem, solution)
+    assert certificate.facts["verified"] is True
+    assert solution.facts["tree"]["resumed"] is False
+    assert solution.facts["nodes"] > 100
+
+    again = replace(problem, log=solution.arrays["tree"])
+    solution = proved_on(monkeypatch, again)
+    assert (solution.termination, solution.facts["nodes"]) == (Termination.OPTIMAL, 0)
+    assert solution.facts["tree"]["resumed"] is True
+    assert SOLVERS["qap"].certify(again, solution).facts["verified"] is True

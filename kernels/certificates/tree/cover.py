@@ -116,7 +116,13 @@ def _node(
     choices = locations if side else facilities
     own, twins = set(), {}
     for a, choice in enumerate(choices):
-        if codes[end : end + 1] == bytes([TWIN]):
+        found = codes[end] if end < len(codes) else None
+        if found == LEAF:  # most are, and of them nothing else is known
+            tree.leaves.append(end)
+            own.add(choice)
+            end += 1
+            continue
+        if found == TWIN:
             if end + 3 > len(codes):
                 raise Refused("a twin has no symmetry")
             twins[choice] = struct.unpack_from("<H", codes, end + 1)[0]

@@ -28,6 +28,9 @@ OWN_NODES = 20_000
 PIECE = 30_000_000
 """Of sweeps between two looks at the clock, in m^5 each: about 0.2 s."""
 PARTS_A_THREAD, POLL_S = 8, 0.05
+LEAST_S, LEAST_SHARE, HOPELESS = 1.0, 0.1, 4.0
+"""After so long since the first leaf, and so much of the time: all is given up where it would take so many times the
+time that there is."""
 FEW, KEPT_DEPTH = 3, 1
 """Facilities left, below which all is priced; how many are placed where prices are kept for another run."""
 
@@ -60,6 +63,7 @@ class Recheck:
         data: the problem in integers, or near it; need: what the cost of a permutation in `data` has to be at least.
         price: the true cost of a permutation; answer: that of the answer.
         ends_at: on the monotonic clock.
+        proved: leaves of the present run so far.
     """
 
     problem: QuadraticAssignment
@@ -70,6 +74,7 @@ class Recheck:
     answer: Fraction
     ends_at: float
     scale: int = field(init=False)
+    proved: int = 0
     _high: dict[int, Part] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -85,15 +90,15 @@ class Recheck:
         Raises:
             Unproved, OutOfTime.
         """
-        n = tree.n
+        n, self.proved = tree.n, 0
         closed = np.zeros((n, n), bool) if self.problem.forbidden is None else self.problem.forbidden.copy()
         zeros = np.zeros((n, n, n), np.int64)
         self._walk(tree, wanted, 0, Part(list(range(n)), list(range(n)), {}, zeros, zeros.copy(), closed))
 
     def _walk(self, tree: Tree, wanted: list[int], at: int, part: Part) -> None:
         """Prove what is wanted of the subtree at that byte."""
-        end = tree.ends.get(at, at + 1)
-        if bisect_left(wanted, end) == bisect_left(wanted, at):
+        count = _below_byte(tree, wanted, at)
+        if count == 0:
             return
         if at in self._high:
             self._children(tree, wanted, at, self._high[at])
@@ -104,6 +109,8 @@ class Recheck:
             if len(part.placed) <= KEPT_DEPTH:
                 self._high[at] = part
             self._children(tree, wanted, at, part)
+            return
+        self.proved += count
 
     def _children(self, tree: Tree, wanted: list[int], at: int, part: Part) -> None:
         code, m, end = tree.codes[at], len(part.facilities), at + 1
@@ -114,6 +121,8 @@ class Recheck:
             i, k = (code, a) if code < m else (a, code - m)
             if not part.closed[i, k]:
                 self._walk(tree, wanted, end, _below(part, i, k))
+            else:
+                self.proved += _below_byte(tree, wanted, end)
             end = tree.ends.get(end, end + 1)
 
     def _effort(self, part: Part) -> tuple[int, int]:
@@ -200,16 +209,22 @@ def prove_all(checks: list[Recheck], tree: Tree, heard: Callable[[float], None])
     """Prove every leaf, with a thread for each of these equal checks; `heard` is told from this thread.
 
     Raises:
-        Unproved, OutOfTime: the first that a thread came upon.
+        Unproved, OutOfTime: the first that a thread came upon. OutOfTime early, where it is sure to come.
     """
     parts = np.array_split(np.array(tree.leaves), len(checks) * PARTS_A_THREAD)
-    done = [0] * len(checks)
+    done, begun, first = [0] * len(checks), time.monotonic(), float("inf")
 
     def work(own: int) -> None:
         for part in parts[own :: len(checks)]:
             if part.size:
                 checks[own].run(tree, part.tolist())
+                checks[own].proved = 0
                 done[own] += part.size
+
+    def stop() -> None:
+        for check in checks:
+            check.ends_at = 0.0
+        wait(left)
 
     with ThreadPoolExecutor(len(checks)) as pool:
         left = {pool.submit(work, own) for own in range(len(checks))}
@@ -218,10 +233,23 @@ def prove_all(checks: list[Recheck], tree: Tree, heard: Callable[[float], None])
             heard(sum(done) / len(tree.leaves))
             wrong = next((one.exception() for one in ended if one.exception()), None)
             if wrong is not None:
-                for check in checks:
-                    check.ends_at = 0.0
-                wait(left)
+                stop()
                 raise wrong
+            now, proved = time.monotonic(), sum(done) + sum(check.proved for check in checks)
+            first = min(first, now) if proved else first
+            if left and hopeless(now - first, proved / len(tree.leaves), checks[0].ends_at - begun):
+                stop()
+                raise OutOfTime
+
+
+def hopeless(since_s: float, share: float, seconds: float) -> bool:
+    """Whether leaves of which so large a share took that long, since the first, are too many for the whole time."""
+    return since_s > max(LEAST_S, LEAST_SHARE * seconds) and since_s > HOPELESS * seconds * share
+
+
+def _below_byte(tree: Tree, wanted: list[int], at: int) -> int:
+    """How many leaves that are wanted lie in the subtree at that byte."""
+    return bisect_left(wanted, tree.ends.get(at, at + 1)) - bisect_left(wanted, at)
 
 
 def _below(part: Part, i: int, k: int) -> Part:

@@ -3,6 +3,7 @@
 from kernels.problems import QuadraticAssignment
 from kernels.problems.arrays import Integers
 from kernels.qap.exact.log import is_of, resumable
+from kernels.qap.exact.planting import Planter
 from kernels.qap.exact.proof import Proof, provable
 from kernels.qap.whole import Rounded, rounded
 from kernels.solution import Solution
@@ -12,7 +13,7 @@ LEAST_CHECK_S, LONGEST_CHECK_S = 0.1, 120.0
 
 
 def begun(
-    problem: QuadraticAssignment, record: Integers, threads: int, log_bytes: int
+    problem: QuadraticAssignment, record: Integers, threads: int, log_bytes: int, plant: Planter | None = None
 ) -> tuple[Proof | None, Rounded | None]:
     """A tree of the problem, or of its floats rounded to integers; no tree where there is none to be grown."""
     near = None if problem.integer else rounded(problem)
@@ -21,7 +22,7 @@ def begun(
         return None, near
     start, slack = int(whole.objective(record)), 0 if near is None else near.error
     resumed = resumable(problem, start - 2 * slack, _exponents(near))
-    return Proof(whole, start, threads, slack=slack, log_bytes=log_bytes, resumed=resumed), near
+    return Proof(whole, start, threads, plant, slack, log_bytes, resumed), near
 
 
 def keep_tree(

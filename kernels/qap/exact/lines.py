@@ -4,6 +4,7 @@ import numpy as np
 
 from kernels.problems.arrays import Integers, Mask, Records
 from kernels.qap.exact import branch, symmetry
+from kernels.qap.exact.log import Side
 
 FEW_FIXED = 3
 """Symmetry is looked for below nodes with so many facilities fixed, and not deeper: hardly any is left there."""
@@ -16,6 +17,7 @@ class TreeLines:
         self._n, self._alike = n, {"facilities": alike[0], "locations": alike[1]}
         self._classes: dict[tuple[str, tuple[int, ...]], list[int]] = {}
         self._groups: dict[tuple[str, tuple[int, ...]], list[Integers]] = {}
+        self._twins: dict[tuple[str, tuple[int, ...], int], Side | None] = {}
 
     def choose(self, node: Records, leaders: Integers, room: int) -> None:
         """Give the node the line with the least work below it, of each class of equals one: the kernel knows none.
@@ -39,6 +41,16 @@ class TreeLines:
             left = node[side][:m].astype(np.int64)
             self._classes[side, held] = sorted(symmetry.representatives(left, group, np.array(held, np.int64)))
         return np.isin(node[side][:m], self._classes[side, held])
+
+    def twin(self, node: Records, side: str, index: int) -> Side | None:
+        """How a log names the symmetry that maps one of those first ones to that location (facility); None: unknown."""
+        held = self._held(node, side)
+        if (side, held, index) not in self._twins:
+            firsts, group = set(self._classes[side, held]), self._moving(side, held)
+            g = symmetry.mapping(firsts, index, group, np.array(held, np.int64))
+            name = None if g is None else (int(side == "locations"), g.astype(np.uint8).tobytes())
+            self._twins[side, held, index] = name
+        return self._twins[side, held, index]
 
     def symmetric(self, nodes: Records) -> list[int]:
         """Those of the nodes below which symmetry makes places equal, as far as it is looked for."""

@@ -62,6 +62,10 @@ class Record:
                 yield from child.pieces(table)
 
 
+CLOSED = Record(LEAF, raw=bytes([LEAF]))
+"""Every leaf that was read."""
+
+
 @dataclass(eq=False)
 class Log:
     """A tree, and the objective that its leaves were closed against."""
@@ -151,7 +155,7 @@ def read(log: Bytes, problem: QuadraticAssignment) -> Log:
     start = HEAD.size + count * (n + 1)
     rows = [data[at : at + n + 1] for at in range(HEAD.size, start, n + 1)]
     try:
-        root, end = _record(data, start, n)
+        root, end, _ = _record(data, start, n)
     except IndexError:
         raise Unreadable("ends within its tree") from None
     if end != len(data):
@@ -159,19 +163,20 @@ def read(log: Bytes, problem: QuadraticAssignment) -> Log:
     return Log(root, incumbent, [(row[0], row[1:]) for row in rows], (a, b))
 
 
-def _record(data: bytes, at: int, m: int) -> tuple[Record, int]:
-    """The node at that byte with m facilities left, and where it ends."""
+def _record(data: bytes, at: int, m: int) -> tuple[Record, int, bool]:
+    """The node at that byte with m facilities left, where it ends, and whether anything below is open."""
     code = data[at]
-    if code in (LEAF, OPEN):
-        return Record(code, raw=b"" if code == OPEN else data[at : at + 1]), at + 1
+    if code == LEAF:
+        return CLOSED, at + 1, False
+    if code == OPEN:
+        return Record(code), at + 1, True
     if code == TWIN:
-        return Record(code, raw=data[at : at + 3]), at + 3
+        return Record(code, raw=data[at : at + 3]), at + 3, False
     if code >= 2 * m:
         raise Unreadable("names a facility or location that is not left")
-    children, end = [], at + 1
+    children, end, some = [], at + 1, False
     for _ in range(m):
-        child, end = _record(data, end, m - 1)
+        child, end, open_ = _record(data, end, m - 1)
         children.append(child)
-    if any(child.open for child in children):
-        return Record(code, children), end
-    return Record(code, raw=data[at:end]), end
+        some = some or open_
+    return (Record(code, children) if some else Record(code, raw=data[at:end])), end, some

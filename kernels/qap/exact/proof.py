@@ -1,19 +1,18 @@
 """The proof that runs beside the search: dual ascent at the root, then the tree, on threads or on a device."""
 
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 
 from kernels.problems import QuadraticAssignment
-from kernels.problems.arrays import Bytes, Indices, Integers
+from kernels.problems.arrays import Integers
 from kernels.qap.bounds import rlt1
 from kernels.qap.bounds.lower import Bound
 from kernels.qap.exact import branch, symmetry
 from kernels.qap.exact.log import Log
+from kernels.qap.exact.planting import Ground, GrownTree, Planter
 from kernels.qap.form import penalised
 
 SMALLEST_N = 4
@@ -24,20 +23,6 @@ TASKS = 64
 """Nodes from which each is a thread's own."""
 OPEN_BYTES = 1 << 29
 """Of the nodes that lie open then: beyond n = 24 one level is all that fits."""
-
-
-class GrownTree(Protocol):
-    """A tree that somebody else grows, below a root whose ascent is done."""
-
-    best: tuple[int, Indices] | None
-    nodes: int
-
-    def run(self, stop: Bytes) -> bool:
-        """Grow it to its end, False when `stop` (1,) cut it short."""
-
-
-Planter = Callable[[QuadraticAssignment, Integers, rlt1.DualAscent, Integers, int, Bytes], GrownTree]
-"""Problem, linear costs with priced forbidden pairs, root, incumbent (1,), step, word to stop (1,) -> tree."""
 
 
 class Proof:
@@ -84,6 +69,8 @@ class Proof:
     @property
     def log(self) -> Log | None:
         """The tree so far; read it once the proof has ended. None where no tree was grown here, or none is kept."""
+        if self._root is None and self._planted is not None and self._planted.log is not None:
+            return self._planted.log
         if self._root is None or not self._log_bytes:
             return self._resumed
         return Log(self._root.record, int(self.incumbent[0]), self._resumed.table if self._resumed else [])
@@ -124,7 +111,9 @@ class Proof:
 
     def _elsewhere(self, ascent: rlt1.DualAscent, step: int) -> bool:
         assert self._plant is not None
-        self._planted = self._plant(self.problem, self._linear, ascent, self.incumbent, step, self._stop)
+        kept = self._log_bytes, self._resumed
+        ground = Ground(self.problem, self._linear, ascent, self.incumbent, step, *kept)
+        self._planted = self._plant(ground, self._stop)
         done = self._planted.run(self._stop)
         self.best = self._planted.best
         return done

@@ -217,6 +217,19 @@ def test_a_leaf_in_the_place_of_the_whole_tree_is_branched_on_here() -> None:
     assert certificate.objective == oracle.optimum(problem.flow, problem.distance)
 
 
+@pytest.mark.parametrize("log_bytes", [0, 1, 1 << 20])
+def test_nobodys_word_makes_an_answer_optimal(log_bytes: int) -> None:
+    """A log that says that nothing is left to search, of a problem whose leaf is far too large to be proved."""
+    rng = np.random.default_rng(0)
+    flow, distance = rng.integers(0, 50, (2, 20, 20))
+    options = CARD.options(seed=1, log_bytes=log_bytes)
+    said = log.Log(log.CLOSED, 10**9).sealed(QuadraticAssignment(flow, distance))
+    problem = CARD.build({"flow": flow, "distance": distance, "tree0": said}, options)
+    solution, certificate = solve_and_prove(CARD, problem, options, Deadline(2), "cpu")
+    assert solution.termination is not Termination.OPTIMAL
+    assert certificate.facts["verified"] is False
+
+
 def test_the_log_of_another_problem_is_refused(grid: tuple[QuadraticAssignment, Array, Array]) -> None:
     problem, best, tree = grid
     other = dataclasses.replace(problem, flow=problem.flow + np.eye(problem.n, dtype=np.int64))

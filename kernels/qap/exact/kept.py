@@ -15,13 +15,16 @@ LEAST_CHECK_S, LONGEST_CHECK_S = 0.1, 120.0
 def begun(
     problem: QuadraticAssignment, record: Integers, threads: int, log_bytes: int, plant: Planter | None = None
 ) -> tuple[Proof | None, Rounded | None]:
-    """A tree of the problem, or of its floats rounded to integers; no tree where there is none to be grown."""
+    """A tree of the problem, or of its floats rounded to integers; no tree where there is none to be grown.
+
+    A log that came with the problem is gone on with where the answer will have it: the certificate sees what is in it.
+    """
     near = None if problem.integer else rounded(problem)
     whole = problem if near is None else near.problem
     if not provable(whole):
         return None, near
     start, slack = int(whole.objective(record)), 0 if near is None else near.error
-    resumed = resumable(problem, start - 2 * slack, _exponents(near))
+    resumed = resumable(problem, start - 2 * slack, _exponents(near)) if log_bytes else None
     return Proof(whole, start, threads, plant, slack, log_bytes, resumed), near
 
 

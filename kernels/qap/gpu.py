@@ -87,8 +87,9 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
         ended, seconds = deadline.expired() or Termination.TIME_LIMIT, time.perf_counter() - began
         nothing = outcome.Searched(start, ended, 0, {"rounds": 0, "moves": 0}, [])
         return outcome.solution(options, nothing, proofs, seconds)
-    proves = options.method == "auto" and options.rounds is None and options.wants("rlt1") and provable(problem)
-    first = proves and gpu_branch.fits(problem) and tree_goes_first(problem.n, deadline.remaining_s)
+    data, near = kept.in_integers(problem)
+    proves = options.method == "auto" and options.rounds is None and options.wants("rlt1") and provable(data)
+    first = proves and gpu_branch.fits(data) and tree_goes_first(problem.n, deadline.remaining_s)
     if not first:
         start, bound = _raised(problem, options, deadline, start, proofs, search, target)
     if problem.integer and bound is not None:
@@ -101,7 +102,8 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
         permutation = start
     if proves and termination is Termination.ITERATION_LIMIT:
         permutation, termination, facts, proof = _prove(problem, options, deadline, permutation, proofs, facts, first)
-        left = first and termination is not Termination.OPTIMAL and deadline.expired() is None
+        proved = termination in (Termination.OPTIMAL, Termination.CONVERGED)
+        left = first and not proved and deadline.expired() is None
         if left and gpu_floor.wanted(problem, options, deadline):
             _raise_floor(problem, options, deadline, permutation, proofs)
     if outcome.meets(problem, permutation, proofs):
@@ -115,7 +117,7 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
     check_s = deadline.remaining_s
     if proof is not None and proof.nodes:  # nobody waits longer for the check than for the answer
         check_s = min(check_s, max(LEAST_CHECK_S, seconds))
-    kept.keep_tree(answer, problem, proof, None, options.log_bytes, check_s)
+    kept.keep_tree(answer, problem, proof, near, options.log_bytes, check_s)
     return answer
 
 
@@ -178,7 +180,7 @@ def _memetic(
 ) -> outcome.Searched:
     """The population until the clock, the target or the generations: few where a proof is to follow."""
     rounds, policy = options.rounds, gpu_memetic.Policy()
-    if rounds is None and options.method == "auto" and options.wants("rlt1") and provable(problem):
+    if rounds is None and options.method == "auto" and options.wants("rlt1") and provable(kept.in_integers(problem)[0]):
         rounds, policy = GENERATIONS_BEFORE_PROOF, gpu_memetic.Policy(growth=1)
     elif rounds is None and deadline.remaining_s == float("inf"):
         rounds = GENERATIONS_WITHOUT_LIMIT
@@ -205,7 +207,8 @@ def _prove(
     A tree on the device needs the device: where it will end soon the population, which has found what there is, nearly
     always, keeps a small share of the time, else half of it. `first`: the semidefinite bound is still to come.
     """
-    small, plant = first or problem.n <= EASY_N, gpu_branch.DeviceTree if gpu_branch.fits(problem) else None
+    data, near = kept.in_integers(problem)
+    small, plant = first or problem.n <= EASY_N, gpu_branch.DeviceTree if gpu_branch.fits(data) else None
     threads = len(os.sched_getaffinity(0))
     proof, _ = kept.begun(problem, best, threads, options.log_bytes, plant)
     assert proof is not None  # whoever calls has asked whether there is a tree to be grown
@@ -220,8 +223,10 @@ def _prove(
     finally:
         proof.stop()
     if proof.bound is not None:
-        proofs.append(proof.bound)
+        proofs.append(proof.bound if near is None else near.bound(proof.bound))
     candidates = [best, found.permutation] + ([] if proof.best is None else [proof.best[1]])
     best = min((p for p in candidates if problem.allows(p)), key=problem.objective)
-    facts |= {"rounds": facts["rounds"] + found.generations, "nodes": proof.nodes, "proved": proof.finished}
-    return best, Termination.OPTIMAL if proof.finished else found.termination, facts, proof
+    proved = proof.finished and near is None
+    facts |= {"rounds": facts["rounds"] + found.generations, "nodes": proof.nodes, "proved": proved}
+    ended = Termination.OPTIMAL if proved else Termination.CONVERGED if proof.finished else found.termination
+    return best, ended, facts, proof

@@ -137,3 +137,20 @@ def test_the_answer_has_the_log_of_the_tree(monkeypatch: pytest.MonkeyPatch, see
     assert (solution.termination, solution.facts["nodes"]) == (Termination.OPTIMAL, 0)
     assert solution.facts["tree"]["resumed"] is True
     assert SOLVERS["qap"].certify(again, solution).facts["verified"] is True
+
+
+def test_a_devices_tree_proves_floats_too(monkeypatch: pytest.MonkeyPatch, seen: list[str]) -> None:
+    """Rounded to integers; what is as good as the answer before rounding is priced in fractions."""
+    rng = np.random.default_rng(4)
+    flow, distance = rng.random((2, 11, 11))
+    problem = QuadraticAssignment(flow, distance)
+    best = SOLVERS["qap"].solve(problem, QapOptions(seed=1), Deadline(60)).arrays["permutation"]
+    problem = replace(problem, start=best)
+    solution = proved_on(monkeypatch, problem)
+    assert solution.termination is Termination.CONVERGED
+    assert solution.facts["proved"] is False
+    assert solution.facts["nodes"] > 0
+    certificate = SOLVERS["qap"].certify(problem, solution)
+    assert certificate.facts["verified"] is True
+    assert certificate.termination is Termination.OPTIMAL
+    assert (solution.arrays["permutation"] == best).all()

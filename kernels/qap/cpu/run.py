@@ -315,8 +315,6 @@ class SearchRun:
         members = list(filter(self.problem.allows, self.population.members))
         searched = outcome.Searched(record[1], self.termination, self.iterations, facts, members)
         found = outcome.solution(self.options, searched, self.proofs, seconds)
-        if self.proof is not None and self.rounded is not None and self.exhausted:
-            found.facts["bounds"]["branch and bound"] = self.rounded.value(int(self.proof.incumbent[0]))
         kept.keep_tree(found, self.problem, self.proof, self.rounded, self.options.log_bytes, self.deadline.remaining_s)
         return found
 

@@ -12,6 +12,12 @@ LEAST_CHECK_S, LONGEST_CHECK_S = 0.1, 120.0
 """For the certificate of a tree: what is left of the limit, within these."""
 
 
+def in_integers(problem: QuadraticAssignment) -> tuple[QuadraticAssignment, Rounded | None]:
+    """The problem of which a tree would be: itself, or floats rounded to integers, where they can be."""
+    near = None if problem.integer else rounded(problem)
+    return (problem, None) if near is None else (near.problem, near)
+
+
 def begun(
     problem: QuadraticAssignment, record: Integers, threads: int, log_bytes: int, plant: Planter | None = None
 ) -> tuple[Proof | None, Rounded | None]:
@@ -19,8 +25,7 @@ def begun(
 
     A log that came with the problem is gone on with where the answer will have it: the certificate sees what is in it.
     """
-    near = None if problem.integer else rounded(problem)
-    whole = problem if near is None else near.problem
+    whole, near = in_integers(problem)
     if not provable(whole):
         return None, near
     start, slack = int(whole.objective(record)), 0 if near is None else near.error
@@ -32,7 +37,12 @@ def keep_tree(
     found: Solution, problem: QuadraticAssignment, proof: Proof | None, near: Rounded | None, log_bytes: int,
     remaining_s: float,
 ) -> None:  # fmt: skip
-    """Put the log of an ended proof into the answer; a log that came with the problem, where no tree was grown."""
+    """Put an ended proof into the answer: its log, and of rounded floats the bound of a whole tree.
+
+    A log that came with the problem is kept where no tree was grown.
+    """
+    if proof is not None and proof.finished and near is not None:
+        found.facts["bounds"]["branch and bound"] = near.value(int(proof.incumbent[0]))
     log = None if proof is None else proof.log
     if not log_bytes:
         return

@@ -4,8 +4,8 @@ Bounds are worked out in float64, rounded to nearest, and a proved bound of thei
 and d for the number of coordinates. A sum of d squares or sizes, d products of a slope and a price is off by (d + 4) u
 times the sum of the terms' sizes: at most 3 u of a term, d - 1 additions of each sort, and two of the sorts. A root
 halves what its square is off by, and adds u. STEPS leaves four for taking the error off and for what is worked out of
-it. TINY is more than all that underflows. Nothing is ruled out where sizes go beyond LARGE or are no numbers: a test
-asks whether a box or a pair is dear enough, and NaN is not.
+it. TINY is more than all that underflows. What overflows rules nothing out: its size is infinite, so is its error, and
+the difference is -inf or NaN. Each test asks whether a box or a pair is dear enough, and these are not.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ STEPS = 8.0
 TINY, ROOT_TINY = 2.0**-1000, 2.0**-500
 """More than what underflows of a sum of squares, and of its root."""
 LARGE = 2.0**1000
-"""Sizes up to which nothing overflows."""
+"""Sizes up to which a plane is laid; no sum of such terms overflows."""
 DEEPEST = 64
 """Boxes that wait at most: one of each level."""
 
@@ -73,7 +73,7 @@ def cover(
 
 @inlined
 def least_of(x: Floats, i: int, sides: Floats, tops: Floats, node: int, kind: int) -> float:
-    """A lower bound of what the columns of a node cost row i less their prices; -inf where none is known.
+    """A lower bound of what the columns of a node cost row i less their prices; -inf or NaN where a size overflows.
 
     Of squares, (x - y)^2 - slope (y - middle) is least at y = x + slope / 2, and the less the nearer to that. No
     float64, so no column, is nearer than that sum rounded; and none from low to high is nearer than this, or the end
@@ -97,11 +97,11 @@ def least_of(x: Floats, i: int, sides: Floats, tops: Floats, node: int, kind: in
     if kind == ROOTS:
         total = np.sqrt(total)
         sizes += total + abs(top) + abs(flat)
-        bound = max(rest * total - leaning - top, total - flat) - (off * sizes + ROOT_TINY)
+        bound: float = max(rest * total - leaning - top, total - flat) - (off * sizes + ROOT_TINY)
     else:
         sizes += total + abs(top)
         bound = total - leaning - top - (off * sizes + TINY)
-    return bound if sizes < LARGE else -np.inf
+    return bound
 
 
 @inlined

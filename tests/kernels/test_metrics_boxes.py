@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from kernels import SOLVERS, Array, Certificate, Deadline, Solution, Termination, recheck
+from kernels.certificates import boxed
 from kernels.certificates.assignment_bound import usable
 from kernels.certificates.metrics import assignment, boxes
 from kernels.certificates.metrics.coarsely import Costs
@@ -113,13 +114,13 @@ def drawn(rng: np.random.Generator) -> Drawn:
 
 
 def bounded(case: Drawn) -> tuple[Array, Array, Array]:
-    """`assignment._boxed` of a case."""
+    """`assignment._searched` of a case."""
     costs = Costs(case.x, case.y, case.metric)
     pairs = assignment._Pairs(case.lines, case.others, assignment._exactly(costs, case.lines, case.others))
     before = boxes.LEAF, boxes.BLOCK, assignment.MOST
     boxes.LEAF, boxes.BLOCK, assignment.MOST = case.leaf, case.block, case.most
     try:
-        least, is_left = assignment._boxed(costs, case.price, pairs, unheard)
+        least, is_left = assignment._searched(costs, case.price, pairs, unheard)
         return least.high, least.low, is_left
     finally:
         boxes.LEAF, boxes.BLOCK, assignment.MOST = before
@@ -327,7 +328,7 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, problem: Any, solution: Solution)
     """By boxes, however small the problem is, and by the sweep over all pairs."""
     found = []
     for fewest in (0, 1 << 60):
-        monkeypatch.setattr(boxes, "FEWEST", fewest)
+        monkeypatch.setattr(boxed, "FEWEST", fewest)
         found.append(LAP.certify(problem, solution))
     return found[0], found[1]
 
@@ -419,20 +420,20 @@ def test_rows_with_many_ties_are_left_to_the_sweep(most: int, monkeypatch: pytes
         return sweep(costs, *given)
 
     monkeypatch.setattr(assignment, "_swept", counted)
-    monkeypatch.setattr(boxes, "FEWEST", 0)
+    monkeypatch.setattr(boxed, "FEWEST", 0)
     ours = LAP.certify(problem, solution, heard.append)
     assert bool(swept) == (most < 256)
     assert sum(swept) <= 400
     assert heard == sorted(heard)
     assert heard[-1] == 1
-    monkeypatch.setattr(boxes, "FEWEST", 1 << 60)
+    monkeypatch.setattr(boxed, "FEWEST", 1 << 60)
     assert LAP.certify(problem, solution) == ours
 
 
 def test_blocks_lists_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(4)
     problem, solution = solved(clustered(rng, 500, 3), clustered(rng, 500, 3), "sqeuclidean")
-    monkeypatch.setattr(boxes, "FEWEST", 0)
+    monkeypatch.setattr(boxed, "FEWEST", 0)
     first = LAP.certify(problem, solution)
     for block, room, threads, leaf in ((7, 1, 1, 32), (64, 1, 4, 1), (2048, 4, 2, 3)):
         monkeypatch.setattr(boxes, "BLOCK", block)

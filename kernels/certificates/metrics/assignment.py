@@ -21,6 +21,7 @@ import numpy as np
 
 from kernels.certificates import assignment as plain
 from kernels.certificates import assignment_bound as dual
+from kernels.certificates import boxed
 from kernels.certificates.assignment_groups import WORST
 from kernels.certificates.metrics import boxes
 from kernels.certificates.metrics.coarsely import Block, Costs
@@ -70,7 +71,10 @@ def certify_assignment(
     if proof.why:
         return Certificate(None, None, None, None, 0, False, proof.why)
     price = dual.usable(given[None], m != n)[0]
-    least = _least(costs, sign, price, pairs, progress)
+    if xp is np and boxed.suits(problem):
+        least = _boxed(costs, price, pairs, progress)
+    else:
+        least = _swept(costs, sign, price, progress)
     found = dual.Lines(least.high[None], least.low[None], np.zeros((1, min(m, n)), bool))
     proof.violation = dual.violations(found, claimed[None], given[None], m != n)[0].item()
     total = sum_down(np.concatenate([least.high, least.low, price]))
@@ -129,24 +133,22 @@ def _exactly(costs: Costs, lines: Any, others: Any, values: Any = None) -> Known
     return Known(*(on(np, array) for array in costs.exact(lines, others, values)))
 
 
-def _least(costs: Costs, sign: int, price: Array, pairs: _Pairs, heard: Callable[[float], None]) -> Least:
-    """Of every line the lower end of its smallest cost less price."""
-    if sign < 0 or costs.xp is not np or not boxes.suits(costs.metric, costs.shape, costs.d):
-        return _swept(costs, sign, price, heard)
-    least, is_left = _boxed(costs, price, pairs, heard)
+def _boxed(costs: Costs, price: Array, pairs: _Pairs, heard: Callable[[float], None]) -> Least:
+    """As `_swept`, without a look at most pairs; lines with too many that boxes do not rule out are swept."""
+    least, is_left = _searched(costs, price, pairs, heard)
     left = np.flatnonzero(is_left)
     if len(left):
         x, y = costs.given
         settled, m = costs.shape[0] - len(left), costs.shape[0]
         rest = Costs(x[left], y, costs.metric)
-        part = _swept(rest, sign, price, lambda fraction: heard((settled + fraction * len(left)) / m))
+        part = _swept(rest, 1, price, lambda fraction: heard((settled + fraction * len(left)) / m))
         for whole, own in zip(least, part, strict=True):
             whole[left] = own
     return least
 
 
-def _boxed(costs: Costs, price: Array, pairs: _Pairs, heard: Callable[[float], None]) -> tuple[Least, Array]:
-    """As `_swept`, of the pairs that boxes do not rule out; and which lines have too many, and no numbers here."""
+def _searched(costs: Costs, price: Array, pairs: _Pairs, heard: Callable[[float], None]) -> tuple[Least, Array]:
+    """What the pairs that boxes do not rule out come to; and which lines have too many of them, and no numbers here."""
     m = costs.shape[0]
     least, is_left = Least(np.zeros(m), np.zeros(m)), np.zeros(m, bool)
     found = boxes.Boxes(*costs.given, costs.metric, price, pairs.lines, pairs.others)

@@ -25,10 +25,6 @@ from kernels.certificates.threads import cut, in_threads
 from kernels.problems.arrays import Floats, Indices
 from kernels.problems.points import METRICS
 
-FEWEST = 1 << 17
-"""Pairs from which boxes take less time than a sweep over all of them."""
-HIGHEST = 8
-"""Dimensions up to which that was measured."""
 LEAF = 32
 """Columns of a leaf at most."""
 BLOCK, ROOM = 2048, 4
@@ -37,11 +33,6 @@ A_THREAD = 1 << 15
 """Columns of a level that are worth a thread."""
 INWARD = 1 - 2.0**-30
 """Keeps the mean of directions, each of length 1, no longer than 1."""
-
-
-def suits(metric: str, shape: tuple[int, int], d: int) -> bool:
-    """Whether these costs, to be minimised, are proved by boxes."""
-    return metric in METRICS and d <= HIGHEST and shape[0] * shape[1] >= FEWEST
 
 
 class _Tree(NamedTuple):

@@ -183,7 +183,7 @@ def _points_proof_s(problem: PointAssignment, read_s: float, device: Device) -> 
         return once_s + 2 * read_s
     rows, d = max(problem.shape), problem.points.x.shape[1]
     longer = float(max(1.0, rows / SPATIAL_ROWS) ** 0.25)
-    return once_s + pace() * rows * d * BOXED_S * longer
+    return float(once_s + pace() * rows * d * BOXED_S * longer)
 
 
 def _entry_s(weights: Costs, maximize: bool) -> float:

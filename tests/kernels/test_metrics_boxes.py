@@ -456,3 +456,17 @@ def test_large_clouds_are_proved_without_the_sweep(monkeypatch: pytest.MonkeyPat
     assert LAP.certify(problem, solution) == theirs
     with pytest.raises(AssertionError, match="all pairs"):
         LAP.certify(replace(problem, maximize=True), solution)
+
+
+def test_an_estimate_knows_where_boxes_prove() -> None:
+    """Time grows about as the number of points does, and to maximise as that of all pairs."""
+
+    def seconds(n: int, maximize: bool, metric: str = "euclidean") -> float:
+        points = np.random.default_rng(0).random((n, 2))
+        options = LAP.options(metric=metric, maximize=maximize)
+        return LAP.estimate(LAP.build({"x": points, "y": points}, options), options, "cpu").certify_seconds
+
+    assert 3 < seconds(65536, False) / seconds(16384, False) < 7
+    for maximize, metric in ((True, "euclidean"), (False, "inner")):
+        assert seconds(16384, maximize, metric) > 10 * seconds(16384, False)
+        assert 15 < seconds(65536, maximize, metric) / seconds(16384, maximize, metric) < 17

@@ -1,19 +1,20 @@
 """Pairs of points that may have the least cost less price of their row; boxes of columns rule all others out.
 
 A tree halves the columns at the middle of the widest side until a leaf has LEAF of them. Each node knows its box, and a
-plane above its prices: v_j <= top + slope (y_j - middle). So its columns cost a row at least
+plane above its prices: v_j <= top + slope (y_j - middle). What its columns cost a row, less their prices, is at least
 
     min over y of the box of  c(x, y) - slope (y - middle)  -  top
 
-less their prices, and a row whose partner costs less need not look at any of them. Prices of an optimum rise as
-steeply as costs do: along a side, that of a column rises by what its own partner's cost does. The mean of that over its
-columns is a node's slope. Any slope and any partner would do. A plane's height is found by a look at each price, and
-what is not ruled out is returned. All bounds are rounded outward (`box_loops.py`). So for any prices, a pair that is
-not returned costs more, less its price, than one of its row that is. Rows know nothing of each other, so threads change
+A row whose partner's cost less price is below that need not look at any of them. Prices of an optimum rise as steeply
+as costs do: along a side, that of a column rises by what its own partner's cost does. The mean of that over its columns
+is a node's slope. Any slope and any partner would do. A plane's height is found by a look at each price, and what is
+not ruled out is returned. All bounds are rounded outward (`box_loops.py`). So for any prices, a pair that is not
+returned costs more, less its price, than one of its row that is. Rows know nothing of each other, so threads change
 nothing.
 
 A row with many such pairs is left to the sweep over all pairs: it has many ties, or costs that float64 cannot tell
-apart. A search that rules nothing out takes a quarter of the time of that sweep, so it is not given up for that.
+apart. A search that rules nothing out takes a quarter to a third of the time of that sweep, so it is not given up for
+that.
 """
 
 from collections.abc import Iterator
@@ -36,7 +37,7 @@ INWARD = 1 - 2.0**-30
 
 
 class _Tree(NamedTuple):
-    """Columns by place. A node has as many as the next: some come twice, at neighbouring places.
+    """Columns by place. Nodes of a level have equally many, so some columns come twice.
 
     order (places,): the column at each; points (leaves, d, size) and prices (leaves, size) by leaf; sides (nodes, 4, d)
     and tops (nodes, 3): see `box_loops.cover`. The halves of node t are 2 t and 2 t + 1, and node 1 is the root.

@@ -84,6 +84,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=2)
     options = parser.parse_args()
     spatial.warm_up(solve_one)
+    LAP.warm_up("cpu")
     rows = Rows("lap_points")
     for n in map(int, options.sizes.split(",")):
         for d in map(int, options.dimensions.split(",")):

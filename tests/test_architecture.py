@@ -101,6 +101,7 @@ NEVER = {
 NUMBA_MAY = {
     "kernels/summing.py",
     "kernels/certificates/metrics/loops.py",
+    "kernels/certificates/metrics/box_loops.py",
     "kernels/certificates/rejecting/loops.py",
     "kernels/certificates/brief/loops.py",
     "kernels/certificates/swept/loops.py",

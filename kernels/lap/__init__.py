@@ -237,6 +237,7 @@ CARD = Solver[Problem, LapOptions](
     compiled_proofs=(
         "kernels.certificates.rejecting.many",
         "kernels.certificates.metrics.exactly",
+        "kernels.certificates.metrics.boxes",
         "kernels.certificates.swept",
         "kernels.certificates.brief",
     ),

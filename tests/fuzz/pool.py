@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernels import SOLVERS
+from kernels.certificates import boxed
+from kernels.certificates.metrics import boxes
 from tests.fuzz.draw import Seeded
 from tests.fuzz.families import FAMILIES, draw_case
 
@@ -27,6 +29,8 @@ ON_THE_DEVICE = (
     "kernels.certificates.metrics.gpu_points",
 )
 """The certificates that leave small problems to the CPU's, unless their FEWEST is 0."""
+BOXED = 16
+"""Pairs of points from which boxes are to rule some out."""
 KEPT = 400
 """Failing cases of which more than a count is sent."""
 
@@ -146,8 +150,14 @@ def warm_up(plan: Plan) -> None:
     """Compile before anything is timed."""
     for solver in () if plan.url else plan.solvers:
         SOLVERS[solver].warm_up(plan.device)  # type: ignore[arg-type]
+    prove_small_ones_by_boxes()
     if plan.device == "gpu" and not plan.url:
         certify_small_ones_on_the_device()
+
+
+def prove_small_ones_by_boxes() -> None:
+    """As larger clouds of points are; those of fewer pairs still go by the sweep over all of them."""
+    boxed.FEWEST, boxes.LEAF, boxes.BLOCK = BOXED, 2, 4
 
 
 def certify_small_ones_on_the_device() -> None:

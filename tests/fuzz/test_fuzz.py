@@ -9,12 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kernels.certificates import boxed
+from kernels.certificates.metrics import boxes
 from tests.fuzz.case import Case, from_json, kept, to_json
 from tests.fuzz.command import REGRESSIONS
 from tests.fuzz.families import FAMILIES, draw_case
 from tests.fuzz.judge import SEVERE, Verdict, judge
 from tests.fuzz.outcome import run
-from tests.fuzz.pool import Plan, Tally
+from tests.fuzz.pool import Plan, Tally, prove_small_ones_by_boxes
 from tests.fuzz.shrink import as_python, shrunk, sort_of
 from tests.fuzz.strategies import Hypothetical
 from tests.fuzz.trial import try_case
@@ -22,6 +24,13 @@ from tests.fuzz.trial import try_case
 SHARE_S = 5.0
 SHORT_S = {"gromov": 1.0}
 """Where a second shows as much: its cases are all small, and `make fuzz` draws more."""
+
+
+@pytest.fixture(autouse=True)
+def small_boxes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name in ((boxed, "FEWEST"), (boxes, "LEAF"), (boxes, "BLOCK")):
+        monkeypatch.setattr(module, name, getattr(module, name))  # put back when the test is over
+    prove_small_ones_by_boxes()
 
 
 def bad(found: list[Verdict]) -> list[Verdict]:

@@ -6,9 +6,10 @@ the chosen pairs add up to the objective. For any prices v, with v_j <= 0 where 
     sum over lines of min_j (lower end of c_ij - v_j)  +  sum_j v_j
 
 is a lower bound. A float64 sweep with a proved error (`coarsely.py`) leaves few pairs of a line that may attain its
-minimum. Those are worked out to some 100 bits (`exactly.py`). Lines with more than MOST such pairs keep the sweep's
-lower ends. So `optimal` takes what it takes of a matrix of floats: a gap of at most 2^-50 of the chosen pairs' sizes
-and 1e-9 of max(|objective|, S), S from lower ends of |cost|.
+minimum. Of many points in few dimensions, boxes rule most pairs out before that (`boxes.py`). Those that are left are
+worked out to some 100 bits (`exactly.py`). Lines with more than MOST such pairs keep the sweep's lower ends. So
+`optimal` takes what it takes of a matrix of floats: a gap of at most 2^-50 of the chosen pairs' sizes and 1e-9 of
+max(|objective|, S), S from lower ends of |cost|.
 """
 
 from collections.abc import Callable
@@ -20,7 +21,9 @@ import numpy as np
 
 from kernels.certificates import assignment as plain
 from kernels.certificates import assignment_bound as dual
+from kernels.certificates import boxed
 from kernels.certificates.assignment_groups import WORST
+from kernels.certificates.metrics import boxes
 from kernels.certificates.metrics.coarsely import Block, Costs
 from kernels.certificates.metrics.exactly import Known, on
 from kernels.certificates.rounded import add_down, sub_down, sum_down, sum_up, two_sum
@@ -68,7 +71,10 @@ def certify_assignment(
     if proof.why:
         return Certificate(None, None, None, None, 0, False, proof.why)
     price = dual.usable(given[None], m != n)[0]
-    least = _least(costs, sign, price, progress)
+    if xp is np and boxed.suits(problem):
+        least = _boxed(costs, price, pairs, progress)
+    else:
+        least = _swept(costs, sign, price, progress)
     found = dual.Lines(least.high[None], least.low[None], np.zeros((1, min(m, n)), bool))
     proof.violation = dual.violations(found, claimed[None], given[None], m != n)[0].item()
     total = sum_down(np.concatenate([least.high, least.low, price]))
@@ -127,8 +133,47 @@ def _exactly(costs: Costs, lines: Any, others: Any, values: Any = None) -> Known
     return Known(*(on(np, array) for array in costs.exact(lines, others, values)))
 
 
-def _least(costs: Costs, sign: int, price: Array, heard: Callable[[float], None]) -> Least:
-    """Of every line the lower end of its smallest cost less price."""
+def _boxed(costs: Costs, price: Array, pairs: _Pairs, heard: Callable[[float], None]) -> Least:
+    """As `_swept`, without a look at most pairs; lines with too many that boxes do not rule out are swept."""
+    least, is_left = _searched(costs, price, pairs, heard)
+    left = np.flatnonzero(is_left)
+    if len(left):
+        x, y = costs.given
+        settled, m = costs.shape[0] - len(left), costs.shape[0]
+        rest = Costs(x[left], y, costs.metric)
+        part = _swept(rest, 1, price, lambda fraction: heard((settled + fraction * len(left)) / m))
+        for whole, own in zip(least, part, strict=True):
+            whole[left] = own
+    return least
+
+
+def _searched(costs: Costs, price: Array, pairs: _Pairs, heard: Callable[[float], None]) -> tuple[Least, Array]:
+    """What the pairs that boxes do not rule out come to; and which lines have too many of them, and no numbers here."""
+    m = costs.shape[0]
+    least, is_left = Least(np.zeros(m), np.zeros(m)), np.zeros(m, bool)
+    found = boxes.Boxes(*costs.given, costs.metric, price, pairs.lines, pairs.others)
+
+    def settle(first: int) -> int:
+        """Write down what a block's lines come to, and say how many of them do."""
+        settled = 0
+        for rows, owners, columns, counts in found.search(first, MOST):
+            high, low = np.zeros(len(rows)), np.zeros(len(rows))
+            known = _exactly(costs, rows[owners], columns)
+            _smallest_of(owners, *_nets(known, 1, price[columns]), high, low)
+            least.high[rows], least.low[rows], is_left[rows] = high, low, counts == 0
+            settled += int(np.count_nonzero(counts))
+        return settled
+
+    done = 0
+    with ThreadPoolExecutor(THREADS if len(found.starts()) > 1 else 1) as pool:
+        for settled in pool.map(settle, found.starts()):
+            done += settled
+            heard(done / m)
+    return least, is_left
+
+
+def _swept(costs: Costs, sign: int, price: Array, heard: Callable[[float], None]) -> Least:
+    """Of every line the lower end of its smallest cost less price, by a look at all pairs."""
     found = [np.zeros(costs.shape[0]) for _ in range(2)]
     starts, there = costs.starts(), costs.xp.asarray(price)
     threads = THREADS if costs.xp is np and len(starts) > 1 else 1

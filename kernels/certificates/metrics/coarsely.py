@@ -52,6 +52,7 @@ class Costs:
         self.metric, self.shape, self.d = metric, (len(x), len(y)), int(x.shape[1])
         self.xp = xp
         self._exactly = Exactly(x, y, metric, xp)
+        self.given = self._exactly.x.same, self._exactly.y.same
         self.x, self.y = (cloud.points.high for cloud in (self._exactly.x, self._exactly.y))
         self.is_exact = self._is_whole()
         by_products = ("sqeuclidean", "euclidean", *DIRECTIONS) if self.d > DIRECT else ()

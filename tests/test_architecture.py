@@ -104,6 +104,7 @@ NUMBA_MAY = {
     "kernels/certificates/rejecting/loops.py",
     "kernels/certificates/brief/loops.py",
     "kernels/certificates/swept/loops.py",
+    "kernels/certificates/swept/vectors.py",
     "kernels/certificates/tree/loops.py",
 }
 """Proofs of many small problems, nodes or pairs of points are looped over by compiled code; loaded when first used."""

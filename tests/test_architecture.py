@@ -99,6 +99,7 @@ NEVER = {
     "kernels": {"redis", "rq", "fastapi", "starlette", "app", "workers"},
 }
 NUMBA_MAY = {
+    "kernels/ranging.py",
     "kernels/summing.py",
     "kernels/certificates/metrics/loops.py",
     "kernels/certificates/rejecting/loops.py",

@@ -26,7 +26,7 @@ SURE = 1.0 - 2.0**-30
 """Of a sum of 2^23 numbers that are not negative, rounded at each addition, this share is there at the least."""
 LARGEST = 1 << 21
 """Rows: each adds three numbers to such a sum."""
-MANY = 1 << 21
+MANY = 1 << 23
 """Entries from which rows go to threads."""
 CLAIMS = {kind: dense._claim([dense._Proof(Termination.OPTIMAL)], kind == "i", False) for kind in "if"}
 WIDE = {"i": np.dtype(np.int64), "f": np.dtype(np.float64)}

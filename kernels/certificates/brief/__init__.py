@@ -11,6 +11,7 @@ not made here (loops.py). Integers are added up in halves of 32 bits, which beco
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,18 +54,17 @@ def _told(problem: Assignment, solution: Solution, progress: Heard = unheard) ->
     weights, arrays = problem.weights, solution.arrays
     if not isinstance(weights, np.ndarray) or weights.ndim != 2 or len(weights) > LARGEST:
         return None
-    n_rows, n_cols = weights.shape
+    (n_rows, n_cols), form = weights.shape, weights.flags
     if n_rows > n_cols or solution.termination is not Termination.OPTIMAL or "v_finer" in arrays:
         return None
-    if not (weights.flags.c_contiguous and weights.flags.aligned) or "ended" in solution.evidence:
+    if not (form.c_contiguous and form.aligned) or "ended" in solution.evidence:
         return None
     kind = weights.dtype.kind
     assignment, u, v = arrays.get("assignment", NONE), arrays.get("u", NONE), arrays.get("v", NONE)
     if not (_is(assignment, n_rows, SEATS) and _is(u, n_rows, WIDE[kind]) and _is(v, n_cols, WIDE[kind])):
         return None
-    given = (kind, untouched(weights), problem.maximize, untouched(assignment), untouched(u), untouched(v))
-    found = _in_one_call(*given) if weights.size < MANY else _in_threads(*given, progress)
-    proved = _proved(kind, -1 if problem.maximize else 1, found)
+    given = (untouched(weights), problem.maximize, untouched(assignment), untouched(u), untouched(v))
+    proved = _proved(kind, *given, progress)
     if proved is None:
         return None
     objective, bound, gap, violation = proved
@@ -86,39 +86,37 @@ def _is(array: Array, extent: int, dtype: Any) -> bool:
     return bool(array.shape == (extent,) and array.dtype == dtype and array.flags.c_contiguous)
 
 
-def _in_one_call(kind: str, weights: Array, maximize: bool, assignment: Array, u: Array, v: Array) -> Any:
-    """What the loops find."""
+def _proved(
+    kind: str, weights: Array, maximize: bool, assignment: Array, u: Array, v: Array, progress: Heard = unheard
+) -> Any:
+    """(objective, bound, gap, violation) in the sense of the problem; None where it is not sure that it is closed."""
     from kernels.certificates.brief import loops  # numba, which a process that only takes jobs must not load
 
-    prove = loops.prove_integers if kind == "i" else loops.prove_floats
-    return prove(weights, maximize, assignment, u, v, LARGEST_PRICE[kind])
+    sign: int = -1 if maximize else 1
+    prove: Any = loops.prove_integers if kind == "i" else loops.prove_floats
+    if weights.size >= MANY:
+        prove = partial(_in_threads, loops, progress)
+    if kind == "i":
+        known, pairs, rest, dual, more, over = prove(weights, maximize, assignment, u, v, LARGEST_PRICE["i"])
+        objective, bound = (pairs << 32) + rest, sign * ((dual << 32) + more)
+        return (objective, bound, 0, over) if known and objective == bound else None
+    known, upper, lower, gap, violation, size = prove(weights, maximize, assignment, u, v, LARGEST_PRICE["f"])
+    if not known or not _is_closed(gap, upper, size):
+        return None
+    return sign * upper + 0, sign * lower + 0, gap, violation
 
 
 def _in_threads(
-    kind: str, weights: Array, maximize: bool, assignment: Array, u: Array, v: Array, progress: Heard
+    loops: Any, progress: Heard, weights: Array, maximize: bool, assignment: Array, u: Array, v: Array, most: Any
 ) -> Any:
-    """The same, of many entries; None where duals are beyond use."""
-    from kernels.certificates.brief import loops
-
-    price = np.empty(len(v), WIDE[kind])
-    if not loops.priced(maximize, u, v, LARGEST_PRICE[kind], price):
-        return None
+    """What `prove_integers` or `prove_floats` returns, of many entries."""
+    price = np.empty(len(v), v.dtype)
+    if not loops.priced(maximize, u, v, most, price):
+        return False, 0, 0, 0, 0, 0
     high, low = swept.sweep(weights, maximize, price, progress)
-    if kind == "i":
+    if v.dtype.kind == "i":
         return loops.sum_integers(weights, maximize, assignment, u, price, high)
     return loops.sum_floats(weights, maximize, assignment, u, price, high, low)
-
-
-def _proved(kind: str, sign: int, found: Any) -> Any:
-    """(objective, bound, gap, violation) in the sense of the problem; None where it is not sure that it is closed."""
-    if found is None or not found[0]:
-        return None
-    if kind == "i":
-        _, pairs, rest, dual, more, over = found
-        objective, bound = (pairs << 32) + rest, sign * ((dual << 32) + more)
-        return (objective, bound, 0, over) if objective == bound else None
-    _, upper, lower, gap, violation, size = found
-    return (sign * upper + 0, sign * lower + 0, gap, violation) if _is_closed(gap, upper, size) else None
 
 
 def _is_closed(gap: float, objective: float, size: float) -> bool:
@@ -132,12 +130,14 @@ def _is_closed(gap: float, objective: float, size: float) -> bool:
 
 def warm_up() -> None:
     """Compile the proof of each type of weights, or load it from numba's cache."""
+    from kernels.certificates.brief import loops
+
     for dtype in (np.int32, np.int64, np.float32, np.float64):
         kind = np.dtype(dtype).kind
-        given = (kind, untouched(np.zeros((1, 1), dtype)), False, untouched(np.zeros(1, SEATS)))
-        duals = untouched(np.zeros(1, WIDE[kind]))
-        _in_one_call(*given, duals, duals)
-        _in_threads(*given, duals, duals, unheard)
+        duals, seats = untouched(np.zeros(1, WIDE[kind])), untouched(np.zeros(1, SEATS))
+        given = (untouched(np.zeros((1, 1), dtype)), False, seats, duals, duals)
+        _proved(kind, *given)
+        _in_threads(loops, unheard, *given, LARGEST_PRICE[kind])
         lines = np.zeros((1, 1), WIDE[kind])
         arrays = {"assignment": np.zeros((1, 1), SEATS), "u": lines, "v": lines}
         certify(Assignment(np.zeros((1, 1, 1), dtype)), Solution(Termination.OPTIMAL, "none", arrays))

@@ -99,12 +99,14 @@ NEVER = {
     "kernels": {"redis", "rq", "fastapi", "starlette", "app", "workers"},
 }
 NUMBA_MAY = {
+    "kernels/ranging.py",
     "kernels/summing.py",
     "kernels/certificates/metrics/loops.py",
     "kernels/certificates/metrics/box_loops.py",
     "kernels/certificates/rejecting/loops.py",
     "kernels/certificates/brief/loops.py",
     "kernels/certificates/swept/loops.py",
+    "kernels/certificates/swept/vectors.py",
     "kernels/certificates/tree/loops.py",
 }
 """Proofs of many small problems, nodes or pairs of points are looped over by compiled code; loaded when first used."""

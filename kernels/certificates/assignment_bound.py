@@ -126,8 +126,11 @@ def violations(lines: Lines, claimed: Array, given: Array, may_stay_free: bool) 
 
 
 def bound(lines: Lines, price: Array, k: int) -> Number | None:
-    """The bound of problem k in min form, None where a line has no permitted entry or the sum leaves float64."""
-    if lines.without[k].any():
+    """The bound of problem k in min form.
+
+    None where a line has no permitted entry or one that is no number, or where the sum leaves float64.
+    """
+    if lines.without[k].any() or not np.isfinite(lines.high[k]).all():
         return None
     if price.dtype.kind == "i":
         return exact_sum(lines.high[k]) + exact_sum(price[k])

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.problems.arrays import FORBIDDEN, Array, Costs, Csr, Indices32, Inputs, InvalidProblem, finite, numeric
+from kernels.problems.ranges import extremes
 from kernels.problems.seen import seen_of
 
 UNASSIGNED = -1
@@ -103,11 +104,11 @@ def _largest(weights: Costs, maximize: bool) -> tuple[int | float, bool]:
         return seen.largest, seen.masked
     largest: int | float = 0
     masked, wide = False, weights.dtype == np.int64
-    rows = max(1, (1 << 17) // weights.shape[1])  # a block that stays in the cache between the two passes
+    rows = max(1, (1 << 17) // weights.shape[1])  # a block that stays in the cache between two passes
     for first in range(0, len(weights), rows):
         block = weights[first : first + rows]
-        low, high = _range(block)
-        if high == allow and math.isfinite(low):  # NaN would be the least, and so would another infinity
+        low, high = extremes(block)
+        if high == allow and math.isfinite(low):  # a NaN would be an end, and so would another infinity
             high = np.where(block == allow, low, block).max().item()
         elif low == allow and math.isfinite(high):
             low = np.where(block == allow, high, block).min().item()
@@ -122,13 +123,6 @@ def _largest(weights: Costs, maximize: bool) -> tuple[int | float, bool]:
             low, high = (low, high) if high != FORBIDDEN else (0, 0)
         largest = max(largest, -low, high)
     return largest, masked
-
-
-def _range(block: Costs) -> tuple[int | float, int | float]:
-    """The least and the largest entry; NaN for both where there is one. Of a few entries places are found sooner."""
-    if block.size <= 1 << 13:
-        return block.item(block.argmin()), block.item(block.argmax())
-    return block.min().item(), block.max().item()
 
 
 def _sizes(inputs: Inputs, shape: tuple[int, ...]) -> Indices32 | None:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
-from kernels.certificates.swept.loops import INF_BITS, TURN, jit, least_error
+from kernels.certificates.swept.loops import jit, sweep_floats, sweep_integers
 from kernels.problems import Array
 from kernels.problems.arrays import FORBIDDEN
 
@@ -67,32 +67,48 @@ def prove_integers(
     Not known where a row has no column of its own, an entry is forbidden, a dual is beyond `most`, or a column that may
     stay free has a positive price.
     """
-    sign, none = np.int64(-1 if maximize else 1), np.int64(0)
-    price, taken, half = np.empty(v.size, np.int64), np.zeros(v.size, np.int8), np.int64(0xFFFFFFFF)
-    pairs, rest, dual, more, violation = none, none, none, none, none
+    price, high = np.empty(v.size, np.int64), np.empty(u.size, np.int64)
+    if not priced(maximize, u, v, most, price):
+        return False, np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    sweep_integers(0, u.size, weights, maximize, price, high)
+    return sum_integers(weights, maximize, assignment, u, price, high)
+
+
+@jit
+def priced(maximize: bool, u: Array, v: Array, most: Any, price: Array) -> bool:
+    """Fill `price` with v in min form. Are duals within `most`, and prices of what may stay free not above 0?"""
+    sign, fine = price.dtype.type(-1 if maximize else 1), True
     for j in range(v.size):
-        if v[j] > most or v[j] < -most or (u.size < v.size and sign * v[j] > 0):
-            return False, none, none, none, none, none
         price[j] = sign * v[j]
+        fine &= -most <= v[j] <= most
+        fine &= u.size == v.size or price[j] <= 0
+    for i in range(u.size):
+        fine &= -most <= u[i] <= most
+    return fine
+
+
+@jit
+def sum_integers(
+    weights: Array, maximize: bool, assignment: Array, u: Array, price: Array, high: Array
+) -> tuple[bool, Any, Any, Any, Any, Any]:
+    """What `prove_integers` returns, of rows whose least entries at `price` are `high`."""
+    sign, none, half = np.int64(-1 if maximize else 1), np.int64(0), np.int64(0xFFFFFFFF)
+    taken = np.zeros(price.size, np.int8)
+    pairs, rest, dual, more, violation = none, none, none, none, none
+    for j in range(price.size):
         dual += price[j] >> 32
         more += price[j] & half
     for i in range(u.size):
         j = assignment[i]
-        if j < 0 or j >= v.size or taken[j] or u[i] > most or u[i] < -most:
+        if j < 0 or j >= price.size or taken[j] or high[i] == FORBIDDEN:
             return False, none, none, none, none, none
         taken[j] = 1
-        row, least, barred = weights[i], np.int64(np.iinfo(np.int64).max), none
-        pairs += np.int64(row[j]) >> 32
-        rest += np.int64(row[j]) & half
-        for k in range(price.size):
-            entry = np.int64(row[k])
-            barred += np.int64(1) if entry == FORBIDDEN else none
-            least = min(least, sign * entry - price[k])
-        if barred:
-            return False, none, none, none, none, none
-        violation = max(violation, sign * u[i] - least)
-        dual += least >> 32
-        more += least & half
+        pair = np.int64(weights[i, j])
+        pairs += pair >> 32
+        rest += pair & half
+        violation = max(violation, sign * u[i] - high[i])
+        dual += high[i] >> 32
+        more += high[i] & half
     return True, pairs, rest, dual, more, violation
 
 
@@ -103,54 +119,43 @@ def prove_floats(
     """(known, objective in min form rounded up, bound rounded down, gap rounded up, violation, size).
 
     `size` is the sum over the pairs of |c|, |least of the row| and |price|, rounded. Not known in the cases of
-    `prove_integers`, where a row has no permitted entry, and where a sum needs more than three words.
+    `prove_integers`, where a row has no permitted entry or holds a NaN, and where a sum needs more than three words.
     """
+    price, high, low = np.empty(v.size), np.empty(u.size), np.empty(u.size)
+    if not priced(maximize, u, v, most, price):
+        return False, 0.0, 0.0, 0.0, 0.0, 0.0
+    sweep_floats(0, u.size, weights, maximize, price, high, low)
+    return sum_floats(weights, maximize, assignment, u, price, high, low)
+
+
+@jit
+def sum_floats(
+    weights: Array, maximize: bool, assignment: Array, u: Array, price: Array, high: Array, low: Array
+) -> tuple[bool, float, float, float, float, float]:
+    """What `prove_floats` returns, of rows whose least entries at `price` are `high` + `low`."""
     sign, nothing, size, violation = np.float64(-1.0 if maximize else 1.0), (0.0, 0.0, 0.0, 0.0), 0.0, 0.0
-    price, taken, bits = np.empty(v.size), np.zeros(v.size, np.int8), np.empty(v.size, np.int64)
-    reduced, pairs, dual, largest = bits.view(np.float64), nothing, nothing, 0.0
+    pairs, dual, largest, taken = nothing, nothing, 0.0, np.zeros(price.size, np.int8)
     unknown = (False, 0.0, 0.0, 0.0, 0.0, 0.0)
-    for j in range(v.size):
-        if not abs(v[j]) <= most or (u.size < v.size and sign * v[j] > 0.0):
-            return unknown
-        price[j] = sign * v[j]
-        largest = max(largest, abs(v[j]))
+    for j in range(price.size):
+        largest = max(largest, abs(price[j]))
         dual = added(dual, price[j])
     for i in range(u.size):
         j = assignment[i]
-        if j < 0 or j >= v.size or taken[j] or not abs(u[i]) <= most:
+        if j < 0 or j >= price.size or taken[j]:
             return unknown
         taken[j] = 1
-        row, least = weights[i], INF_BITS
-        for k in range(price.size):
-            reduced[k] = sign * row[k] - price[k]
-        for k in range(bits.size):
-            bits[k] ^= TURN if bits[k] < 0 else 0
-        for k in range(bits.size):
-            least = min(least, bits[k])
-        high, low = least_of(row, sign, price, bits, least, j)
-        pair = sign * row[j]
-        if least == INF_BITS or not abs(pair) < np.inf:
+        pair, least = sign * weights[i, j], high[i]
+        if not (abs(least) < np.inf and abs(pair) < np.inf):
             return unknown
-        largest = max(largest, max(abs(pair), abs(high)))
-        violation = max(violation, sign * u[i] - high)
-        size += abs(pair) + abs(high) + abs(price[j])
-        pairs, dual = added(pairs, pair), added(added(dual, high), low)
+        largest = max(largest, max(abs(pair), abs(least)))
+        violation = max(violation, sign * u[i] - least)
+        size += abs(pair) + abs(least) + abs(price[j])
+        pairs, dual = added(pairs, pair), added(added(dual, least), low[i])
     objective, sure = rounded(pairs, 1.0)
     bound, also = rounded(dual, -1.0)
     gap, left = two_sum(objective, -bound)
     gap = np.nextafter(gap, np.inf) if left > 0.0 else gap
     return sure and also and largest <= LARGEST_TERM, objective, bound, gap, violation, size
-
-
-@inlined
-def least_of(row: Array, sign: float, price: Array, bits: Array, least: int, own: int) -> tuple[float, float]:
-    """As `least_error`, which need not be asked where the row's own column is the only one at its least."""
-    ties = np.int64(0)
-    for k in range(bits.size):
-        ties += np.int64(1) if bits[k] == least else np.int64(0)
-    if ties == 1 and bits[own] == least:
-        return two_sum(sign * row[own], -price[own])
-    return least_error(row, sign, price, bits, least)
 
 
 @jit

@@ -1,9 +1,8 @@
-"""The one sweep of a proof, compiled: the least of each row at its price, and what rounding took from it.
+"""The sweep of a proof, compiled: the least of each row at its price, and what rounding took from it.
 
 Nothing is rounded but each difference c - v, to nearest, as assignment_bound.py does it: there the reasons stand why a
-row's exact minimum is among the entries whose rounded differences are least. LLVM vectorises the minimum of integers,
-and not that of floats, so those are compared as the integers that their bits are, negative ones turned round.
-No fast mathematics: TwoSum is written out, and is exact only if nobody reorders it.
+row's exact minimum is among the entries whose rounded differences are least. Rows of LANES columns and more go by
+vectors (vectors.py). No fast mathematics: TwoSum is written out, and is exact only if nobody reorders it.
 """
 
 from collections.abc import Callable
@@ -12,13 +11,11 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
+from kernels.certificates.swept.vectors import LANES, ROWS, WIDE, narrow_rows, wide_rows
 from kernels.problems import Array
 from kernels.problems.arrays import FORBIDDEN
 
 F = TypeVar("F", bound=Callable[..., Any])
-TURN = np.iinfo(np.int64).max
-"""What turns the bits of a negative float round, so that they are ordered as the numbers are."""
-INF_BITS = 0x7FF << 52
 
 
 def jit(function: F) -> F:
@@ -39,54 +36,69 @@ def paired(weights: Array, assignment: Array, taken: Array, pairs: Array) -> boo
 
 
 @jit
-def sweep_integers(weights: Array, maximize: bool, price: Array, high: Array) -> bool:
-    """Fill `high` with the least of each row; False where an entry is forbidden. Prices lie within 2^61."""
-    sign = np.int64(-1 if maximize else 1)
-    for i in range(high.size):
-        row, least, barred = weights[i], np.int64(np.iinfo(np.int64).max), np.int64(0)
-        for j in range(price.size):
-            entry = np.int64(row[j])
-            barred += np.int64(1) if entry == FORBIDDEN else np.int64(0)
-            least = min(least, sign * entry - price[j])
-        if barred:
-            return False
-        high[i] = least
-    return True
+def sweep_floats(
+    first: int, last: int, weights: Array, maximize: bool, price: Array, high: Array, low: Array
+) -> None:  # fmt: skip
+    """Fill `high` and `low` of the rows from `first` to before `last`; their sum is the exact least at `price`.
 
-
-@jit
-def sweep_floats(weights: Array, maximize: bool, price: Array, high: Array, low: Array, bits: Array) -> bool:
-    """Fill `high` and `low`, whose sum is the exact least of each row; False where a row has no permitted entry.
-
-    `bits` int64 (n_cols,): room for one row.
+    `high` is inf where a row has no permitted entry, and NaN where the row or one that is looked at beside it holds a
+    NaN. `weights` (n_rows, n_cols) is contiguous, prices are finite.
     """
-    sign, reduced = np.float64(-1.0 if maximize else 1.0), bits.view(np.float64)
-    for i in range(high.size):
-        row, least = weights[i], INF_BITS
-        for j in range(price.size):
-            reduced[j] = sign * row[j] - price[j]
-        for j in range(bits.size):
-            bits[j] ^= TURN if bits[j] < 0 else 0
-        for j in range(bits.size):
-            least = min(least, bits[j])
-        if least == INF_BITS:
-            return False
-        high[i], low[i] = least_error(row, sign, price, bits, least)
-    return True
+    n_cols, every = price.size, np.int64(maximize)
+    room = np.empty((n_cols // (WIDE if n_cols >= WIDE else LANES) + 2) * LANES * ROWS)
+    for i in range(first, last, ROWS):
+        if n_cols >= WIDE:
+            wide_rows(weights, price, room, high, low, i, last, every)
+        elif n_cols >= LANES:
+            narrow_rows(weights, price, room, high, low, i, last, every)
+        else:
+            few_floats(i, min(i + ROWS, last), weights, maximize, price, high, low)
 
 
 @jit
-def least_error(row: Array, sign: float, price: Array, bits: Array, least: int) -> tuple[float, float]:
-    """The number whose turned bits are `least`, and the smallest rounding error among the entries that attain it."""
-    first, last = bits.size, 0
-    for j in range(bits.size):
-        first = min(first, j if bits[j] == least else bits.size)
-        last = max(last, j if bits[j] == least else 0)
-    best, error = 0.0, np.inf
-    for j in range(first, last + 1):
-        if bits[j] == least:
-            x, y = sign * row[j], -price[j]
-            best = x + y
-            t = best - x
-            error = min(error, (x - (best - t)) + (y - t))
-    return best, error
+def few_floats(
+    first: int, last: int, weights: Array, maximize: bool, price: Array, high: Array, low: Array
+) -> None:  # fmt: skip
+    """`sweep_floats`, entry by entry."""
+    sign = np.float64(-1.0 if maximize else 1.0)
+    for i in range(first, last):
+        least, error = np.inf, np.inf
+        for j in range(price.size):
+            x, y = sign * weights[i, j], -price[j]
+            net = x + y
+            t = net - x
+            rest = (x - (net - t)) + (y - t)
+            if net < least or net != net:
+                least, error = net, rest
+            elif net == least:
+                error = min(error, rest)
+        high[i], low[i] = least, error
+
+
+@jit
+def sweep_integers(first: int, last: int, weights: Array, maximize: bool, price: Array, high: Array) -> None:
+    """Fill `high` with the least of each row from `first` to before `last`. Prices lie within 2^61.
+
+    `FORBIDDEN`, which no least is, where the row or one that is looked at beside it holds such an entry.
+    """
+    n_cols, every, none = price.size, np.int64(maximize), np.empty(0)
+    for i in range(first, last, ROWS):
+        if n_cols >= WIDE:
+            wide_rows(weights, price, none, high, high, i, last, every)
+        elif n_cols >= LANES:
+            narrow_rows(weights, price, none, high, high, i, last, every)
+        else:
+            few_integers(i, min(i + ROWS, last), weights, maximize, price, high)
+
+
+@jit
+def few_integers(first: int, last: int, weights: Array, maximize: bool, price: Array, high: Array) -> None:
+    """`sweep_integers`, entry by entry."""
+    sign = np.int64(-1 if maximize else 1)
+    for i in range(first, last):
+        least, barred = np.int64(np.iinfo(np.int64).max), False
+        for j in range(price.size):
+            entry = np.int64(weights[i, j])
+            barred |= entry == FORBIDDEN
+            least = min(least, sign * entry - price[j])
+        high[i] = np.int64(FORBIDDEN) if barred else least

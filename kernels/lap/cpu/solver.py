@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from kernels import ranging
 from kernels.deadline import Deadline
 from kernels.lap import monge
 from kernels.lap.complete import complete
@@ -258,6 +259,7 @@ def warm_up() -> None:
     """Compile every step for float64 and int64, or load them from numba's cache."""
     from kernels.lap import CARD, LapOptions
 
+    ranging.warm_up()
     options = LapOptions()
     ties = np.random.default_rng(0).integers(0, 3, (40, 40))  # row reductions leave rows that need a path
     corner_of(np.zeros((64, 64)))

@@ -1,0 +1,28 @@
+"""The least and the largest number of an array: by NumPy in two readings, or by compiled loops in one.
+
+Who only takes jobs loads no numba. Who solves them has `kernels.ranging` put its loops here as it warms up.
+"""
+
+from collections.abc import Callable
+
+from kernels.problems.arrays import Costs
+
+FEW = 1 << 13
+"""Entries up to which NumPy finds the places of both sooner."""
+Ends = tuple[int | float, int | float]
+
+
+def by_numpy(array: Costs) -> Ends:
+    """The least and the largest entry; both are NaN where there is one."""
+    return array.min().item(), array.max().item()
+
+
+ends_of: Callable[[Costs], Ends] = by_numpy
+"""The same of a contiguous array; at least one of the two is NaN where there is one."""
+
+
+def extremes(array: Costs) -> Ends:
+    """The least and the largest entry of an array of any size; at least one of the two is NaN where there is one."""
+    if array.size <= FEW:
+        return array.item(array.argmin()), array.item(array.argmax())
+    return ends_of(array) if array.flags.c_contiguous and array.flags.aligned else by_numpy(array)

@@ -11,6 +11,7 @@ one certificate).
 
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from kernels.card import Device, Estimate, OptionsOf, Problem, Solver
@@ -70,7 +71,7 @@ def solve_and_prove(
 
     def certified(found: Solution) -> Certificate:
         with _Spent(spent, "certify", deadline):
-            return safely(lambda: there.certify(found, deadline.advance))
+            return consistent(safely(lambda: there.certify(found, deadline.advance)))
 
     certify_s = needs.certify_seconds if there.seconds is None else min(there.seconds, needs.certify_seconds)
     deadline.reserve(certify_s + needs.first_seconds)  # what is stopped has yet to be made an answer
@@ -102,6 +103,14 @@ def solve_and_prove(
     solution.timings_ms |= _apart(spent, solution)
     solution.uploads.clear()
     return solution, certificate
+
+
+def consistent(certificate: Certificate) -> Certificate:
+    """The same; one whose bound lies beyond its objective contradicts itself, and holds no longer."""
+    if not certificate.holds or certificate.gap_abs is None or certificate.gap_abs >= 0:
+        return certificate
+    words = f"the bound {certificate.bound} lies beyond the objective {certificate.objective}: one of them is wrong"
+    return replace(certificate, holds=False, proved=words)
 
 
 def _apart(spent: Mapping[str, float], solution: Solution) -> dict[str, float]:

@@ -140,7 +140,7 @@ def _judge(proof: _Proof, weights: Array, assignment: Array, sign: int, high: Ar
 
 def _is_closed(proof: _Proof, weights: Array, assignment: Array, high: Array, price: Array) -> bool:
     """Whether the gap is what rounding alone may leave."""
-    if proof.gap is None or weights.dtype.kind == "i" or not proof.gap:
+    if proof.gap is None or weights.dtype.kind == "i" or proof.gap <= 0:
         return proof.gap == 0
     rows = np.flatnonzero(assignment != UNASSIGNED)
     cols = assignment[rows]

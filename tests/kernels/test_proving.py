@@ -46,6 +46,7 @@ class Play:
     expected_s: float = 2.0
     mend_s: float = 1.0
     gap: float = GAP
+    beyond: float = 0.0
     mended: float | type[Exception] | None = 0.0
     heard: list[Progress] = field(default_factory=list)
 
@@ -68,6 +69,8 @@ class Play:
         gap = solution.arrays["gap"].item()
         if gap < 0:
             return Certificate(None, None, None, None, 0, False, "no answer")
+        if self.beyond:
+            return Certificate(10.0, 10.0 + self.beyond, -self.beyond, -self.beyond / 10, 0, True, "gap")
         loose = gap > 0 and solution.termination is Termination.OPTIMAL
         return Certificate(
             10.0, 10.0 - gap, gap, gap / 10, 0, True, "gap", termination=Termination.CONVERGED if loose else None
@@ -113,6 +116,13 @@ def test_a_claim_that_is_earned_stands() -> None:
     assert (solution.termination, certificate.gap_abs, play.expired) == (Termination.OPTIMAL, 0, [])
     assert ended_s == pytest.approx(3)
     assert solution.timings_ms == pytest.approx({"solve": 1000, "certify": 2000})
+
+
+def test_a_bound_beyond_the_objective_proves_nothing() -> None:
+    """One of the two is wrong, whoever worked them out."""
+    _, certificate, _ = Play(gap=0.0, beyond=1e-9).run()
+    assert certificate.holds is False
+    assert certificate.proved == "the bound 10.000000001 lies beyond the objective 10.0: one of them is wrong"
 
 
 def test_a_claim_that_is_not_earned_is_mended() -> None:

@@ -121,8 +121,8 @@ def _in_threads(
 
 def _is_closed(gap: float, objective: float, size: float) -> bool:
     """Whether `assignment._is_closed` would say so for what is certain of it."""
-    if gap == 0:
-        return True
+    if gap <= 0:
+        return gap == 0
     if gap > dense.TOO_MUCH or math.ldexp(gap, dense.OF_PAIRS) > SURE * size:
         return False
     return gap <= dense._share(abs(objective))

@@ -241,7 +241,7 @@ def _judge(proof: plain._Proof, pairs: _Pairs, least: Least, price: Array, costs
 def _is_closed(proof: plain._Proof, pairs: _Pairs, least: Least, price: Array, costs: Costs) -> bool:
     """Whether the gap is what rounding alone may leave: the rule of `assignment.py`, with lower ends of sizes."""
     gap = proof.gap
-    if gap is None or not gap:
+    if gap is None or gap <= 0:
         return gap == 0
     cost = np.maximum(np.abs(pairs.costs.high) - np.abs(pairs.costs.low) - pairs.costs.error, 0)
     sizes = sum_down(np.concatenate([cost, np.abs(least.high[pairs.lines]), np.abs(price[pairs.others])]))

@@ -113,3 +113,10 @@ def test_what_the_service_says_of_it(allot: Client) -> None:
         422,
         "body: is null; expected an object with solver and inputs",
     )
+
+
+def test_a_frame_that_holds_no_number_is_named(allot: Client) -> None:
+    frames = [np.ones((2, 2)), np.ones((0, 3)), np.array([[1, 2, 3], [np.nan, 4, 5]])]
+    for limit in (None, 0.5):
+        with pytest.raises(InvalidInput, match=r"holds nan in matrix 2 at \[1, 0\]; expected finite numbers"):
+            allot.lap(frames, cost_limit=limit)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from app.cli.api import Front
+from app.cli.start import Start
 from app.http.config import BACKLOG, COUNTS, HttpSettings
 from app.http.loopback import is_loopback
 from workers.jobs.job import Unavailable
@@ -185,8 +186,13 @@ def _serve(listeners: list[socket.socket], settings: Settings, http: HttpSetting
             host, port = listeners[0].getsockname()[:2]
             shown = f"[{host}]" if ":" in host else host
             print(f"Allot listens on http://{shown}:{port}  (docs at /docs, data in {settings.data_dir})", flush=True)
+            from workers.jobs.queue import Jobs  # takes a while to import, and workers have begun by now
+
+            begun = Start(Jobs(settings).workers) if supervisor is not None else None
             while not asked.wait(1.0):
                 front.check()
+                if begun is not None and not begun.over():
+                    begun.tell()
             front.lame_duck()
             in_a_hurry.wait(http.lame_s)
         finally:

@@ -3,7 +3,7 @@
 import json
 import time
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from allot_client.tasks import NO_HOME
 from pydantic import ValidationError
 
 from app.answers.answer import grouped
+from app.intake.asked import of_one_option
+from app.intake.document import allowed_inputs
 from kernels import (
     SOLVERS,
     Array,
@@ -40,10 +42,18 @@ def solve_file(args: Namespace) -> int:
     for given in problems:
         read = read_job(given, Wanted(args.solver, option_values(args.option), args.names, args.sheet), read_other)
         card = SOLVERS[read.solver]
+        check_names(read.inputs, card)
         watched = bar.wanted(args.progress) and not args.json
         answer = solve(card, read, known_options(args.option, card), args.device, args.time_limit, watched)
         holds &= show(answer, args, read)
     return 0 if holds else 1
+
+
+def check_names(inputs: Mapping[str, Any], card: Solver) -> None:
+    """Raise InvalidProblem for an input that the solver does not take: building a problem reads those that it knows."""
+    for name in inputs:
+        if name not in card.specs and name not in card.files:
+            raise InvalidProblem(name, f"is no input; {allowed_inputs(card)}")
 
 
 def read_inputs(path: Path, card: Solver) -> dict[str, Array | Csr]:
@@ -71,8 +81,8 @@ def known_options(pairs: Sequence[str], card: Solver) -> Any:
     try:
         return card.options.model_validate_json(json.dumps(values), strict=True)
     except ValidationError as wrong:
-        first = wrong.errors()[0]
-        raise InvalidProblem(f"--option {'.'.join(map(str, first['loc']))}", first["msg"]) from None
+        first = next(of_one_option([{**one, "loc": ("options", *one["loc"])} for one in wrong.errors()]))
+        raise InvalidProblem(f"--option {'.'.join(map(str, first['loc'][1:]))}", first["msg"]) from None
 
 
 def solve(card: Solver, read: Read, options: Any, device: str, time_limit_s: float | None, watched: bool) -> Result:

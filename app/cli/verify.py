@@ -17,7 +17,7 @@ import numpy as np
 from allot_client.files import Wanted, is_table, read_job
 from allot_client.tables import UnreadableTable
 
-from app.cli.solve import read_inputs, read_other
+from app.cli.solve import check_names, read_inputs, read_other
 from app.intake.json_arrays import array_from_lists
 from app.intake.json_bytes import array_from_bytes, is_packed
 from app.intake.json_ragged import is_ragged, is_series, one_after_the_other, ragged_from_lists
@@ -42,6 +42,7 @@ def verify_file(args: Namespace) -> int:
     try:
         document = _document(args.answer)
         inputs, options, sources = _problem(args.problem, document)
+        check_names(inputs, SOLVERS[document["solver"]])
         given = _given_options(args.option)
         options |= given
         claim = claim_of(document, arrays_of(document, args.arrays))

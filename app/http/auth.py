@@ -11,7 +11,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -96,7 +96,7 @@ class Keys:
         ring: Keyring | None = None,
         tokens: Tokens | None = None,
     ) -> None:
-        self._fixed, self._file, self._ring, self._tokens = _parse(entries), file, ring, tokens
+        self._fixed, self._file, self._ring, self._tokens = _parse(_placed(entries)), file, ring, tokens
         self.longest = LONGEST if tokens is None else LONGEST_TOKEN
         self._seen, self._looked = None if file is None else _stamp(file), time.monotonic()
         self._filed = {} if file is None else _read_file(file)
@@ -181,22 +181,28 @@ def _stamp(file: Path) -> tuple[int, int, int]:
 
 
 def _read_file(file: Path) -> dict[str, Caller]:
-    lines = [entry for line in file.read_text().splitlines() if (entry := line.split("#")[0].strip())]
+    numbered = enumerate(file.read_text().splitlines(), 1)
+    lines = {f"line {k} of {file}": entry for k, line in numbered if (entry := line.split("#")[0].strip())}
     if not lines:
         raise BadKeys(f"{file} holds no key; make one with `allot key entry OWNER`")
-    return _parse(tuple(lines))
+    return _parse(lines)
 
 
-def _parse(entries: tuple[str, ...]) -> dict[str, Caller]:
+def _placed(entries: Sequence[str]) -> dict[str, str]:
+    return {f"entry {k} of ALLOT_API_KEYS": entry for k, entry in enumerate(entries, 1)}
+
+
+def _parse(entries: Mapping[str, str]) -> dict[str, Caller]:
+    """The callers of entries by the place where each stands. An error does not show one: it may be a secret."""
     found = {}
-    for entry in entries:
+    for place, entry in entries.items():
         match = ENTRY.fullmatch(entry)
         if match is None:
-            raise BadKeys("an API key entry is not owner=sha256:<64 hex digits>; make one with `allot key entry OWNER`")
+            raise BadKeys(f"{place} is not owner=sha256:<64 hex digits>; make one with `allot key entry OWNER`")
         try:
             scopes = check_scopes(match["scopes"].split(",")) if match["scopes"] else PLAIN
         except BadKey as wrong:
-            raise BadKeys(str(wrong)) from None
+            raise BadKeys(f"{place}: {wrong}") from None
         found[match["digest"]] = Caller(match["owner"], scopes)
     return found
 

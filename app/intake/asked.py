@@ -2,6 +2,7 @@
 
 import functools
 import reprlib
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -38,7 +39,7 @@ def parse_request(document: Any) -> Any:
         Invalid: with one entry per field at fault.
     """
     if not isinstance(document, dict):
-        raise Invalid(fault("", f"is a JSON {type(document).__name__}; expected an object with solver and inputs"))
+        raise Invalid(fault("body", f"is {word_of(document)}; expected an object with solver and inputs"))
     if _beyond_int64(document.get("options")):
         raise Invalid(fault("options", "hold an integer that does not fit int64"))
     around, left_out = _short({name: value for name, value in document.items() if name != "inputs"})
@@ -50,7 +51,7 @@ def parse_request(document: Any) -> Any:
         return _seen(text) if len(text) <= SHORT else REQUEST.validate_json(text, strict=True)
     except ValidationError as wrong:
         first = wrong.errors(include_url=False)[:MOST_ERRORS]
-        told = (_fault_of(error, document) for error in first)
+        told = (_fault_of(error, document) for error in of_one_option(first))
         raise Invalid(*told, more=wrong.error_count() + left_out - len(first)) from None
 
 
@@ -73,6 +74,9 @@ def _fault_of(error: Any, document: dict[str, Any]) -> dict[str, Any]:
     if location and location[0] in SOLVERS:
         location = location[1:]
     kind = error["type"]
+    if kind == "string_pattern_mismatch" and location == ["warm_start"]:
+        found = error.get("input")
+        return fault("warm_start", f"is {found!r:.60}; expected the id of a job: 32 of 0 to 9 and a to f", found)
     if kind == "union_tag_not_found":
         return fault("solver", f"is missing; expected one of {', '.join(SOLVERS)}")
     if kind == "union_tag_invalid":
@@ -82,6 +86,30 @@ def _fault_of(error: Any, document: dict[str, Any]) -> dict[str, Any]:
     if kind == "extra_forbidden":
         return fault(field, f"is unknown; {_allowed(location, document)}", error.get("input"))
     return fault(field, error["msg"][0].lower() + error["msg"][1:], error.get("input"))
+
+
+def of_one_option(errors: Sequence[Any]) -> Iterator[Any]:
+    """Pydantic's errors; those of the alternatives that one option may be are one, of the option alone."""
+    alternatives = ("[key]", "tuple[", "literal[", "constrained-", "function-", "list[", "int", "float", "str", "bool")
+    told: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for error in errors:
+        where = list(error["loc"])
+        last = str(where[-1]) if where else ""
+        if "options" in where[:2] and len(where) > where.index("options") + 2 and last.startswith(alternatives):
+            where = where[: where.index("options") + 2]
+        earlier = told.setdefault(tuple(where), {**error, "loc": tuple(where)})
+        words = error["msg"].replace("Input should be", "").strip()
+        if words not in earlier["msg"]:
+            earlier["msg"] += f", or {words}"
+    yield from told.values()
+
+
+WORDS = {list: "a list", dict: "an object", str: "a string", bool: "true or false", int: "a number", float: "a number"}
+
+
+def word_of(value: Any) -> str:
+    """What JSON calls a value of its own."""
+    return "null" if value is None else WORDS[type(value)]
 
 
 def _allowed(location: list[str], document: dict[str, Any]) -> str:

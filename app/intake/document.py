@@ -8,7 +8,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from app.http.refusal import Refusal
-from app.intake.asked import parse_request
+from app.intake.asked import parse_request, word_of
 from app.intake.json_arrays import array_from_lists
 from app.intake.json_bytes import array_from_bytes, is_packed
 from app.intake.json_ragged import is_ragged, ragged_from_lists
@@ -51,7 +51,7 @@ def _with_parts(given: Any, card: Solver, parts: Collection[str]) -> dict[str, A
     """`inputs` with each file part of an input's name put in, after checking the names."""
     given = {} if given is None else given
     if not isinstance(given, dict):
-        raise InvalidProblem("inputs", f"is a JSON {type(given).__name__}; expected an object of inputs by name")
+        raise InvalidProblem("inputs", f"is {word_of(given)}; expected an object of inputs by name")
     known = {*card.specs, *card.files}
     for name in given:
         if name not in known:

@@ -55,7 +55,7 @@ class Certificate:
     verified: bool | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """An answer, whatever the solver.
 
@@ -75,6 +75,16 @@ class Result:
     row_names: tuple[Any, ...] | None = field(default=None, repr=False)
     column_names: tuple[Any, ...] | None = field(default=None, repr=False)
     home: Home = field(default=Home(), repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        """One line, however large the problem: facts of a batch are as long as it is."""
+        shapes = ", ".join(
+            f"{name}{list(array.shape)}" for name, array in self.arrays.items() if hasattr(array, "shape")
+        )
+        return (
+            f"{type(self).__name__}({self.termination}, objective={self.objective}, gap={self.gap}, "
+            f"method={self.method!r}, device={self.device!r}, arrays: {shapes or 'none'}; id={self.id!r})"
+        )
 
     @property
     def gap(self) -> float | None:
@@ -147,7 +157,7 @@ def _named_pairs(answer: Result, found: Any) -> list[tuple[Any, Any]]:
     ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _Pairs(Result):
     @property
     def assignment(self) -> Any:
@@ -177,7 +187,7 @@ class _Pairs(Result):
             yield Problem(own, objective, bound, relative(gap, objective, bound), ended)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LapResult(_Pairs):
     """A linear assignment."""
 
@@ -214,7 +224,7 @@ class LapResult(_Pairs):
         return self.home.within is not None and 0 in self.home.within
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AuctionResult(_Pairs):
     """An assignment by auction."""
 
@@ -229,7 +239,7 @@ class AuctionResult(_Pairs):
         return self._array("profits")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GromovResult(Result):
     """A coupling of two spaces."""
 
@@ -239,7 +249,7 @@ class GromovResult(Result):
         return self._array("plan")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class QuadraticResult(Result):
     """A quadratic assignment."""
 
@@ -259,7 +269,7 @@ class QuadraticResult(Result):
         return pandas.DataFrame(self.pairs(), columns=["facility", "location"])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BarycenterResult(Result):
     """A barycenter of measures."""
 
@@ -274,7 +284,7 @@ class BarycenterResult(Result):
         return self._array("points")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LowRankResult(Result):
     """A coupling of low rank, by its factors."""
 
@@ -299,7 +309,7 @@ class LowRankResult(Result):
         return (self.q / self.g) @ self.r.T
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MultimarginalResult(Result):
     """A transport among three measures."""
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,9 @@ WORTH_LEAVING = 1 << 20
 """Bytes of matrices from which on they are not copied into one array."""
 MOST_TOGETHER = 128
 """Arrays of one call to a socket. What it leaves is looked up one by one, so that more would cost time."""
+DENSE = "torch.strided"
+LONGEST_FLOAT = 8
+"""Bytes of a float that the service solves."""
 FORBIDDEN_INTEGER = int(np.iinfo(np.int64).min)
 """What the service takes for a forbidden entry among integers."""
 
@@ -81,11 +85,27 @@ def given(value: Any) -> Given:
         return Given(_taken(value))
     if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
         return Given(_taken(np.from_dlpack(value)))
-    return Given(_taken(np.asarray(value)))
+    try:
+        return Given(_taken(np.asarray(value)))
+    except ValueError:
+        raise ValueError(_ragged(value) or f"a {type(value).__name__} is no array; expected numbers in rows") from None
+
+
+def _ragged(value: Any) -> str:
+    """What is wrong with nested lists whose rows are of different lengths; empty where that is not it."""
+    rows = [len(row) if isinstance(row, (list, tuple)) else -1 for row in value]
+    other = next((k for k, length in enumerate(rows) if length != rows[0]), None)
+    if other is None:
+        return ""
+    found = "a number" if rows[other] < 0 else f"{rows[other]} entries"
+    expected = "a number" if rows[0] < 0 else str(rows[0])
+    return f"a list is ragged: row [{other}] holds {found}; expected {expected} like the first"
 
 
 def _taken(array: Array) -> Array:
     """The array in a type that the service knows: 0 and 1 for False and True."""
+    if array.dtype.kind == "f" and array.dtype.itemsize > LONGEST_FLOAT:
+        raise ValueError(f"an array has dtype {array.dtype}; expected float64 or shorter, as array.astype(float)")
     return array.view(np.uint8) if array.dtype == bool else array
 
 
@@ -95,6 +115,9 @@ def _from_torch(value: Any) -> Given | None:
         return None
     device = value.device
     host = value.detach()
+    layout = str(getattr(host, "layout", DENSE))
+    if layout != DENSE:
+        raise ValueError(f"a tensor is {layout}; expected a dense one, as .to_dense(), or a matrix of scipy.sparse")
     if host.dtype == torch.bfloat16:  # which NumPy does not have
         host = host.float()
     if device.type != "cpu":
@@ -181,7 +204,13 @@ def without_holes(array: Array, forbidden: float) -> Array:
         holes = np.array([_is_nothing(entry) for entry in array.reshape(-1)], bool).reshape(array.shape)
         filled = np.array(np.where(holes, 0, array).tolist())
         if filled.dtype.kind not in "biuf":
-            raise ValueError(f"an array of shape {array.shape} holds what is no number; expected numbers or None")
+            flat = array.reshape(-1).tolist()
+            at = next((k for k, one in enumerate(flat) if not isinstance(one, Real) and not _is_nothing(one)), 0)
+            where = [int(place) for place in np.unravel_index(at, array.shape)]
+            raise ValueError(
+                f"an array of shape {array.shape} holds {flat[at]!r:.60} at {where}, which is no number; expected "
+                "numbers or None"
+            )
     else:
         return array
     if not holes.any():

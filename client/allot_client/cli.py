@@ -66,7 +66,10 @@ def add_remote(commands: Commands) -> None:
     get = commands.add_parser("get", help="wait for a job's answer and show it")
     get.add_argument("id")
     get.add_argument("--wait", type=float, metavar="SECONDS", help="give up after so long; default: wait for the end")
-    get.add_argument("--like", type=Path, metavar="FILE", help="a table whose names are put on the answer")
+    get.add_argument(
+        "--like", type=Path, metavar="FILE", nargs="+",
+        help="a table whose names are put on the answer; of a layout both, as flow=FILE distance=FILE",
+    )  # fmt: skip
     add_output(get)
     jobs = commands.add_parser("jobs", help="list your jobs, the newest first")
     jobs.add_argument("--state", choices=("queued", "running", "succeeded", "failed", "cancelled"))

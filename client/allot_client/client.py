@@ -61,7 +61,7 @@ def settings(url: str | None, api_key: str | None) -> tuple[str, dict[str, str]]
         raise UnusableKey(
             f"character {strange} of the API key is none of a key; expected ASCII letters, digits and signs"
         )
-    return address.rstrip("/"), {"Authorization": f"Bearer {key}"} if key else {}
+    return address.rstrip("/").removesuffix("/v1"), {"Authorization": f"Bearer {key}"} if key else {}
 
 
 class Job:

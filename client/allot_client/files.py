@@ -101,7 +101,10 @@ def read_job(given: Sequence[str], wanted: Wanted, read_other: Reader) -> Read:
         if isinstance(value, dict):
             found |= {key: one for key, one in value.items() if name is None or key == name}
         else:
-            found[name or ("benefit" if _is_sparse(value) else "cost")] = value
+            called = name or ("benefit" if _is_sparse(value) else "cost")
+            if called in found:
+                raise ValueError(f"{text} is a second {called}; say NAME=FILE for each input, as flow={path}")
+            found[called] = value
     solver = wanted.solver or guess_solver(found)
     main = MAIN[solver]
     if main not in found and len(found) == 1 and next(iter(found)) in ("cost", "benefit"):

@@ -121,7 +121,13 @@ def problem(answer: Answer) -> Mapping[str, Any]:
         document = answer.json()
     except ValueError:
         document = None
-    return document if isinstance(document, dict) else {"detail": bytes(answer.content[:500]).decode(errors="replace")}
+    if isinstance(document, dict):
+        return document
+    kind = answer.headers.get("content-type", "no type").partition(";")[0]
+    if kind in ("text/html", "text/plain"):  # of a proxy, or of something else that listens there
+        words = f"HTTP {answer.status} with a page of {kind}, which is no answer of Allot; is ALLOT_URL right?"
+        return {"detail": words}
+    return {"detail": bytes(answer.content[:500]).decode(errors="replace")}
 
 
 @dataclass(frozen=True)

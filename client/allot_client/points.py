@@ -7,6 +7,7 @@ matrix is sent.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,22 +22,29 @@ BLOCK = 1 << 22
 """Entries of the largest intermediate array."""
 
 
-def as_points(points: Array, metric: str) -> Array:
+def as_points(points: Array, metric: str, side: str = "points", names: Sequence[Any] | None = None) -> Array:
     """Points whose squared euclidean distances are the metric's: cosine or correlation.
 
+    An error calls them `side`, and a row by its name where there are `names`.
+
     Raises:
-        ValueError: a row without direction: zero, or for correlation constant.
+        ValueError: a row that holds no finite numbers, or is without direction: zero, or for correlation constant.
     """
     rows = np.asarray(points, np.float64)
     if rows.ndim != 2:
-        raise ValueError(f"points have shape {rows.shape}; expected (n_points, dimension)")
+        raise ValueError(f"{side} has shape {rows.shape}; expected (n_points, dimension)")
+    if not np.isfinite(rows).all():
+        row, column = (int(place) for place in np.argwhere(~np.isfinite(rows))[0])
+        called = "" if names is None else f", the row {names[row]!r}"
+        raise ValueError(f"{side} holds {rows[row, column]} at [{row}, {column}]{called}; expected finite numbers")
     if metric == "correlation":
         rows = rows - rows.mean(axis=1, keepdims=True)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     if not (lengths > 0).all():
         at = int((lengths[:, 0] <= 0).argmax())
         flaw = "constant" if metric == "correlation" else "zero"
-        raise ValueError(f"point {at} is {flaw}, and has no {metric} distance; leave it out")
+        called = f"row {at}" if names is None else f"row {at} ({names[at]!r})"
+        raise ValueError(f"{side} has a {flaw} point in {called}, which has no {metric} distance; leave it out")
     return np.asarray(rows / lengths * np.sqrt(0.5))
 
 
@@ -45,7 +53,7 @@ def cost_matrix(x: Any, y: Any, metric: str = "sqeuclidean") -> Array:
     if metric not in NAMES:
         raise ValueError(f"metric {metric!r} is unknown; expected one of {', '.join(NAMES)}")
     if metric in AS_POINTS:
-        return cost_matrix(as_points(x, metric), as_points(y, metric))
+        return cost_matrix(as_points(x, metric, "x"), as_points(y, metric, "y"))
     left, right = np.asarray(x, np.float64), np.asarray(y, np.float64)
     if left.ndim != 2 or right.ndim != 2 or left.shape[1] != right.shape[1]:
         raise ValueError(f"points have shapes {left.shape} and {right.shape}; expected (m, d) and (n, d)")

@@ -23,6 +23,8 @@ from allot_client.results import SOURCE, Home, LapResult
 JOB_FIELDS = ("device", "time_limit_s", "result_ttl_s", "warm_start", "keep_inputs", "priority")
 """Arguments that belong to the job; all others are options of its solver."""
 NO_HOME = Home()
+ENDLESS = "reg_m"
+"""The option that may be infinite: exact marginals."""
 OF_A_MATRIX = ("cost_limit", "cardinality", "objective", "k_best")
 """Options of lap that need a matrix of costs; where points are given it is worked out here."""
 PRICES = ("reject_rows", "reject_cols")
@@ -43,9 +45,9 @@ def task(solver: str, inputs: Mapping[str, Any], options: Mapping[str, Any]) -> 
         if value is None:
             continue
         if name in JOB_FIELDS:
-            job[name] = getattr(value, "id", value) if name == "warm_start" else value
+            job[name] = plainly(name, getattr(value, "id", value) if name == "warm_start" else value)
         else:
-            chosen[name] = value
+            chosen[name] = plainly(name, value)
     forbidden = -math.inf if solver == "auction" or chosen.get("maximize") else math.inf
     taken: dict[str, bodies.Input] = {}
     known: dict[str, Given] = {}
@@ -57,10 +59,38 @@ def task(solver: str, inputs: Mapping[str, Any], options: Mapping[str, Any]) -> 
         taken[name], found = _input(name, value, forbidden)
         if found is not None:
             known[name] = found
-    _points_by_metric(solver, taken, chosen)
+    _points_by_metric(solver, taken, chosen, known)
     if chosen:
         job["options"] = chosen
     return Task(job, taken, _home(known))
+
+
+def plainly(name: str, value: Any) -> Any:
+    """What a job's JSON holds of an option or a field: numbers of NumPy and of tensors are numbers.
+
+    An infinite strength is the word "inf", as the service has it.
+
+    Raises:
+        ValueError: not a number, or infinite where only "inf" has a meaning.
+        TypeError: nothing that JSON has.
+    """
+    if value is None or isinstance(value, (bool, str, int)):
+        return value
+    if isinstance(value, float):
+        if math.isinf(value) and value > 0 and name == ENDLESS:
+            return "inf"
+        if not math.isfinite(value):
+            raise ValueError(f"{name} is {value}; expected a finite number")
+        return float(value)
+    if isinstance(value, Mapping):
+        return {key.tolist() if hasattr(key, "tolist") else key: plainly(name, one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plainly(name, one) for one in value]
+    if hasattr(value, "tolist"):  # arrays and scalars of NumPy, torch, JAX, CuPy
+        found = value.tolist()
+        if not hasattr(found, "tolist"):  # a long double stays what it is
+            return plainly(name, found)
+    raise TypeError(f"{name} is a {type(value).__name__}; expected a number, a word or a list of such")
 
 
 def _home(known: Mapping[str, Given]) -> Home:
@@ -95,7 +125,9 @@ def _file(name: str, value: str | os.PathLike[str]) -> bodies.File:
     return bodies.File(path.name, path.read_bytes())
 
 
-def _points_by_metric(solver: str, taken: dict[str, bodies.Input], chosen: dict[str, Any]) -> None:
+def _points_by_metric(
+    solver: str, taken: dict[str, bodies.Input], chosen: dict[str, Any], known: Mapping[str, Given]
+) -> None:
     """Points of a metric that a solver does not take, as points of one that it does."""
     x, y, metric = taken.get("x"), taken.get("y"), chosen.get("metric", "sqeuclidean")
     if not (isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):
@@ -105,7 +137,9 @@ def _points_by_metric(solver: str, taken: dict[str, bodies.Input], chosen: dict[
     if metric not in points.NAMES:
         raise ValueError(f"metric {metric!r} is unknown; expected one of {', '.join(points.NAMES)}")
     if solver == "uot" and metric in points.AS_POINTS:
-        taken["x"], taken["y"] = (points.as_points(side, metric) for side in (x, y))
+        for name, side in (("x", x), ("y", y)):
+            names = known[name].row_names if name in known else None
+            taken[name] = points.as_points(side, metric, name, names)
         chosen["metric"] = "sqeuclidean"
 
 
@@ -166,8 +200,10 @@ def _column_of(labels: Any, y: Any) -> Any:
         return labels
     if labels in getattr(y, "obs", ()):
         return y.obs[labels]
+    there = f"; y.obs has {', '.join(map(str, y.obs.columns)) or 'none'}" if hasattr(y, "obs") else ""
     raise ValueError(
         f"labels is the word {labels!r}; expected a label for each column, or of AnnData the name of a column of y.obs"
+        f"{there}"
     )
 
 
@@ -196,8 +232,8 @@ def lap(cost: Any, options: Mapping[str, Any], others: Mapping[str, Any]) -> Tas
     limit = options.get("cost_limit")
     if limit is not None and options.get("maximize"):
         raise ValueError("cost_limit is for costs, and maximize is set; give the negative of the benefits")
-    if limit is not None and not -math.inf < limit < math.inf:
-        raise ValueError(f"cost_limit is {limit}; expected a finite number")
+    if limit is not None and (isinstance(limit, str) or not -math.inf < limit < math.inf):
+        raise ValueError(f"cost_limit is {limit!r}; expected a finite number")
     options, others = _started(options, others)
     left, right = _paired(others.get("x"), others.get("y"))
     if cost is None and left is not None and right is not None:
@@ -252,10 +288,13 @@ def _joined(prices: Any) -> Any:
     return np.concatenate([np.asarray(given(one).value).reshape(-1) for one in prices])
 
 
-def of(solver: str, inputs: Mapping[str, Any] | str | os.PathLike[str], options: Mapping[str, Any]) -> Task:
-    """A job of any solver, with what `lap` does for lists of matrices."""
+def of(solver: str, inputs: Any, options: Mapping[str, Any]) -> Task:
+    """A job of any solver from its inputs by name, or a file of QAPLIB, with what `lap` does for lists of matrices."""
     if isinstance(inputs, (str, os.PathLike)):
         inputs = {"qaplib": inputs}
+    if not isinstance(inputs, Mapping):
+        found = type(inputs).__name__
+        raise TypeError(f'inputs is a {found}; expected inputs by name, as {{"cost": cost}}, or a QAPLIB file')
     if solver == "uot":
         return transport(inputs, options)
     if solver != "lap":

@@ -26,7 +26,8 @@ class _Loss(torch.autograd.Function):
         answer = client.uot(cost, a=a, b=b, reg=reg, reg_m=[_spelled(one) for one in reg_m], **asked)
         ctx.save_for_backward(answer.plan, answer.f, answer.g, a, b)
         ctx.reg, ctx.reg_m = _strengths(answer, reg, reg_m)
-        return cost.new_tensor(_objective(answer, cost.ndim == 3))
+        kind = cost.dtype if cost.is_floating_point() else torch.get_default_dtype()  # a value is no whole number
+        return cost.new_tensor(_objective(answer, cost.ndim == 3), dtype=kind)
 
     @staticmethod
     @once_differentiable
@@ -55,13 +56,26 @@ def sinkhorn_loss(
     (batch, n), or one vector for all. Differentiable once in cost, a and b; a `reg_scale` counts as a constant. No
     certificate is asked for, which would take longer than the answer; `certificate="full"` brings it back.
     """
+    if not isinstance(cost, torch.Tensor):
+        raise TypeError(f"cost is a {type(cost).__name__}; expected a tensor, as torch.as_tensor(cost)")
+    if cost.ndim not in (2, 3) or 0 in cost.shape:
+        raise ValueError(f"cost has shape {tuple(cost.shape)}; expected (m, n) or (batch, m, n), none of them 0")
     *batch, m, n = cost.shape
-    if len(batch) > 1:
-        raise ValueError(f"cost has shape {tuple(cost.shape)}; expected (m, n) or (batch, m, n)")
-    a = (cost.new_full((m,), 1 / m) if a is None else a).expand(*batch, m)
-    b = (cost.new_full((n,), 1 / n) if b is None else b).expand(*batch, n)
+    a, b = (_masses(name, mass, cost, (*batch, count)) for name, mass, count in (("a", a, m), ("b", b, n)))
     pair = tuple(float(one) for one in reg_m) if isinstance(reg_m, (tuple, list)) else (float(reg_m), float(reg_m))
     return _Loss.apply(cost, a, b, float(reg), pair, client or default_client(), options)
+
+
+def _masses(name: str, mass: Any, cost: Any, shape: tuple[int, ...]) -> Any:
+    """Masses of each line of one side: uniform when left out, one vector for all of a batch. Raises: ValueError."""
+    if mass is None:
+        kind = cost.dtype if cost.is_floating_point() else torch.get_default_dtype()
+        return cost.new_full((shape[-1],), 1 / shape[-1], dtype=kind).expand(shape)
+    if tuple(mass.shape) not in (shape, shape[-1:]):
+        one = f"({shape[-1]},)"
+        expected = one if len(shape) == 1 else f"{shape} or {one}"
+        raise ValueError(f"{name} has shape {tuple(mass.shape)}; expected {expected}, as cost is {tuple(cost.shape)}")
+    return mass.expand(shape)
 
 
 class _Divergence(torch.autograd.Function):

@@ -20,7 +20,7 @@ ALIKE = 0.05
 Read = Callable[["TransportResult", Any, Mapping[str, Any]], Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TransportResult(Result):
     """A transport plan, or its potentials."""
 
@@ -155,7 +155,10 @@ class TransportResult(Result):
         """
         if self._several:
             return self._parts(lambda one, own, more: one.transfer_labels(own, **more), "labels", labels, source)
-        rows, m, _ = self._rows(**source)
+        rows, m, n = self._rows(**source)
+        if isinstance(labels, str) or np.shape(labels) != (n,):
+            found = f"the word {labels!r}" if isinstance(labels, str) else f"of shape {np.shape(labels)}"
+            raise ValueError(f"labels is {found}; expected a label for each of {n} columns, as y.obs[...] has them")
         return plans.labels(rows, m, labels)
 
     def top(self, k: int, names: bool = False, **source: Any) -> Any:

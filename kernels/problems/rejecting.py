@@ -240,10 +240,27 @@ def _of_one_kind(costs: Costs, prices: list[Amounts], forbidden: float) -> tuple
 
 def _check(costs: Costs, prices: list[Amounts], sizes: Indices, maximize: bool) -> None:
     """Refuse what is no number, and numbers whose sums could overflow."""
-    largest = max(_largest(costs, -np.inf if maximize else np.inf), *(_largest(array) for array in prices))
+    allow = -np.inf if maximize else np.inf
+    try:
+        most = _largest(costs, allow)
+    except InvalidProblem as wrong:
+        raise InvalidProblem("cost", _in_its_problem(costs, sizes, allow) or wrong.message) from None
+    largest = max(most, *(_largest(array) for array in prices))
     lines = max(1, int((sizes[:, 0] + sizes[:, 1]).max(initial=0)))
     kind = np.dtype(np.int64) if costs.dtype.kind == "i" else costs.dtype
     check_range("cost", largest, kind, lines, masked=is_masked(costs) or any(is_masked(price) for price in prices))
+
+
+def _in_its_problem(costs: Costs, sizes: Indices, allow: float) -> str:
+    """Where among matrices one after the other the first entry is that is no cost; empty where there is one alone."""
+    if costs.ndim != 1 or costs.dtype.kind != "f":
+        return ""
+    at = int((~np.isfinite(costs) & (costs != allow)).argmax())
+    ends = np.cumsum(sizes.prod(axis=1))
+    k = int(np.searchsorted(ends, at, side="right"))
+    row, column = divmod(at - int(ends[k] - sizes[k].prod()), int(sizes[k, 1]))
+    expected = f"finite numbers, or {allow:+} for a forbidden entry"
+    return f"holds {costs[at]} in matrix {k} at [{row}, {column}]; expected {expected}"
 
 
 def _largest(array: Costs, allow: float | None = None) -> int | float:

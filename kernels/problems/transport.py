@@ -18,6 +18,7 @@ REFERENCES = ("product", "uniform")
 
 LARGEST_DIMENSION = 1024
 LARGEST_EXPONENT = 500.0  # exp(500) squared is still a float64
+LARGEST_REG = 1e300  # whatever float64 adds up and scales by powers of two stays below its largest
 LARGEST_RANGE = 1e12  # cost range over reg: beyond it float64 cannot tell two plans apart
 FEW_COORDINATES = 7  # up to which the squares of points are added up column by column
 SAME_MASS = 1e-5  # relative difference of two float32 sums of the same masses
@@ -250,7 +251,7 @@ def bounds_between(of_x: float, of_y: float, metric: str) -> tuple[float, float]
 def in_range(bounds: tuple[float, float], reg: float, reg_m: tuple[float, float]) -> bool:
     """Whether `check_range` refuses no problem with these strengths whose finite costs are all within these bounds."""
     low, high = bounds
-    if not math.isfinite(high - low) or high - low > LARGEST_RANGE * reg:
+    if not math.isfinite(high - low) or high - low > LARGEST_RANGE * reg or not reg <= LARGEST_REG:
         return False
     if any(STRONGEST * reg < strength < math.inf for strength in reg_m):
         return False
@@ -263,6 +264,8 @@ def check_range(problem: UnbalancedTransport) -> None:
     low, high = problem.cost_bounds
     if problem.cost is not None and low == np.inf:
         return  # every entry is forbidden: an answer, not an error
+    if not problem.reg <= LARGEST_REG:
+        raise InvalidProblem("reg", f"is {problem.reg:g}; expected at most {LARGEST_REG:g}")
     if not math.isfinite(high - low) or high - low > LARGEST_RANGE * problem.reg:
         raise InvalidProblem(
             name, f"ranges over {high - low:.3g}, more than {LARGEST_RANGE:g} times reg; expected a larger reg"

@@ -77,6 +77,10 @@ def test_keys_are_read_from_a_file(tmp_path: Path) -> None:
     file.write_text("# none\n")
     with pytest.raises(BadKeys):
         load_keys(HttpSettings(api_keys_file=file))
+    file.write_text(f"# ours\n{ALICE_ENTRY}\n\nsecret\n")
+    with pytest.raises(BadKeys, match=r"^line 4 of .*keys is not owner=sha256:") as told:
+        load_keys(HttpSettings(api_keys_file=file))
+    assert "secret" not in str(told.value)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from scipy.sparse import csr_array, save_npz
 
 from app.cli.main import main
 from app.cli.solve import show_progress
+from app.cli.start import Start
 from kernels import SOLVERS, Progress
 from tests.app.conftest import Service, wait_until_ready
 
@@ -52,6 +53,51 @@ def test_solve_two_spaces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         assert (found["solver"], found["termination"], found["row_names"]) == ("gromov", "optimal", ["A", "B", "C"])
         assert np.argmax(found["plan"], axis=1).tolist() == [2, 1, 0]
     assert set(COMMON) == set(SOLVERS)
+
+
+def test_solve_refuses_inputs_that_it_would_not_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "c.csv").write_text("who,A,B\nx,1,2\ny,3,1\n")
+    (tmp_path / "cap.csv").write_text("who,capacity\nx,1\ny,2\n")
+    cost, capacity = tmp_path / "c.csv", tmp_path / "cap.csv"
+    assert main(["solve", f"cost={cost}", f"capacity={capacity}"]) == 2
+    assert "capacity: is no input; the inputs of lap are cost" in capsys.readouterr().err
+    assert main(["solve", f"flw={cost}", f"distance={cost}"]) == 2
+    assert "flw: is no input; the inputs of qap are flow, distance" in capsys.readouterr().err
+    assert main(["solve", str(cost), "--solver", "uot", "-o", "reg=0"]) == 2
+    assert "--option reg: Input should be greater than 0, or 'auto'" in capsys.readouterr().err
+
+
+def test_verify_asks_for_names_of_two_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("flow", "distance"):
+        (tmp_path / f"{name}.csv").write_text("x,A,B,C\nA,0,1,2\nB,1,0,3\nC,2,3,0\n")
+    files = [str(tmp_path / f"{name}.csv") for name in ("flow", "distance")]
+    answer = str(tmp_path / "answer.json")
+    named = [f"flow={files[0]}", f"distance={files[1]}"]
+    assert main(["solve", *named, "--out", answer]) == 0
+    assert main(["verify", answer, *named]) == 0
+    capsys.readouterr()
+    assert main(["verify", answer, *files]) == 2
+    assert "distance.csv is a second cost; say NAME=FILE for each input" in capsys.readouterr().out
+
+
+def test_a_first_start_says_that_jobs_wait(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[list[str]] = []
+    told.append([])
+    quick = Start(lambda: told[-1])
+    quick.tell()
+    told.append(["cpu-1"])
+    quick.tell()
+    assert quick.over()
+    assert capsys.readouterr().out == ""  # ready at once: there is nothing to say
+    monkeypatch.setattr(Start, "SILENT_S", -1.0)
+    told.append([])
+    slow = Start(lambda: told[-1])
+    slow.tell()
+    slow.tell()
+    assert capsys.readouterr().out.count("Workers warm up; the first start compiles for minutes") == 1
+    told.append(["cpu-1"])
+    slow.tell()
+    assert capsys.readouterr().out.startswith("Workers are ready after ")
 
 
 def test_solve_shows_the_phase(capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,6 +54,17 @@ def test_solve_other_files(run: Run, tmp_path: Path) -> None:
     assert json.loads(run("solve", tmp_path / "c.npy", "--json", "-o", "maximize=true"))["objective"] == 80
 
 
+def test_a_layout_gets_the_names_of_both_its_tables(run: Run, tmp_path: Path) -> None:
+    for name, lines in (("flow", "ABC"), ("distance", "123")):
+        head, rows = ",".join(lines), zip(lines, ("0,1,2", "1,0,3", "2,3,0"), strict=True)
+        (tmp_path / name).with_suffix(".csv").write_text(f"x,{head}\n" + "".join(f"{a},{b}\n" for a, b in rows))
+    flow, distance = tmp_path / "flow.csv", tmp_path / "distance.csv"
+    job = run("submit", f"flow={flow}", f"distance={distance}").strip()
+    told = run("get", job, "--like", f"flow={flow}", f"distance={distance}")
+    assert re.search(r"^  A -> [123]$", told, re.MULTILINE)
+    assert re.search(r"^  A -> [012]$", run("get", job, "--like", flow), re.MULTILINE)  # whose rooms it does not name
+
+
 def test_submit_get_jobs(run: Run, tmp_path: Path) -> None:
     costs = tmp_path / "costs.csv"
     costs.write_text(COSTS)

@@ -57,3 +57,15 @@ def test_masses_may_be_left_out() -> None:
     assert jax.grad(lambda c: sinkhorn_loss(c, reg=0.2, reg_m="inf"))(cost).sum() == pytest.approx(1.0, rel=1e-3)
     with pytest.raises(ValueError, match="vmap"):
         sinkhorn_loss(jnp.ones((2, 3, 3)))
+
+
+def test_other_options_are_passed_on_and_a_value_is_no_whole_number() -> None:
+    from allot_client.jax import sinkhorn_loss
+
+    cost = jax.numpy.asarray([[1, 1], [2, 3]])
+    exact = sinkhorn_loss(cost, reg=0.5, tolerance=1e-12)
+    assert jax.numpy.issubdtype(exact.dtype, jax.numpy.floating)
+    assert float(exact) == pytest.approx(float(sinkhorn_loss(cost, reg=0.5)), rel=1e-5)
+    assert jax.grad(lambda c: sinkhorn_loss(c, reg=0.5, tolerance=1e-12))(cost.astype(float)).shape == (2, 2)
+    with pytest.raises(Exception, match="nonsense"):
+        jax.block_until_ready(sinkhorn_loss(cost, nonsense=1))

@@ -174,3 +174,32 @@ def test_a_plan_has_the_type_of_its_costs() -> None:
     plans = ot_plan(costs, reg=0.2)
     assert (plans.dtype, plans.shape) == (torch.float32, costs.shape)
     assert (plans @ torch.ones(5)).shape == (3, 4)
+
+
+def test_a_value_of_whole_costs_is_no_whole_number() -> None:
+    from allot_client.torch import sinkhorn_loss
+
+    cost = torch.tensor([[1, 1], [2, 3]])
+    value = sinkhorn_loss(cost, reg=0.5)
+    assert value.dtype == torch.get_default_dtype()
+    assert 0 < value.item() == pytest.approx(sinkhorn_loss(cost.double(), reg=0.5).item(), rel=1e-5)
+
+
+def test_what_is_no_tensor_or_does_not_fit_is_told() -> None:
+    from allot_client.torch import sinkhorn_loss
+
+    cost = torch.rand(3, 4)
+    with pytest.raises(TypeError, match="cost is a ndarray; expected a tensor"):
+        sinkhorn_loss(cost.numpy())
+    for wrong in (torch.rand(3), torch.rand(0, 4), torch.rand(1, 1, 2, 2)):
+        with pytest.raises(ValueError, match=r"cost has shape .*; expected \(m, n\) or"):
+            sinkhorn_loss(wrong)
+    with pytest.raises(ValueError, match=r"a has shape \(4,\); expected \(3,\), as cost is \(3, 4\)"):
+        sinkhorn_loss(cost, torch.ones(4), torch.ones(3))
+    with pytest.raises(ValueError, match=r"b has shape \(3,\); expected \(2, 4\) or \(4,\)"):
+        sinkhorn_loss(cost.expand(2, 3, 4), None, torch.ones(3))
+
+
+def test_a_sparse_tensor_is_told(allot: Client) -> None:
+    with pytest.raises(ValueError, match=r"sparse_coo; expected a dense one"):
+        allot.lap(torch.eye(3).to_sparse())

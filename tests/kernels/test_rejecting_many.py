@@ -150,5 +150,5 @@ def test_costs_that_were_seen_as_they_came_are_not_read_to_be_checked() -> None:
     with pytest.raises(InvalidProblem, match="overflow"):
         CARD.build(inputs, CARD.options(cost_limit=0.8))
     note(cost, None)
-    with pytest.raises(InvalidProblem, match=r"nan at \[5\]"):
+    with pytest.raises(InvalidProblem, match=r"nan in matrix 0 at \[0, 5\]"):
         CARD.build(inputs, CARD.options(cost_limit=0.8))

@@ -223,5 +223,6 @@ def _prove(
         proofs.append(proof.bound)
     candidates = [best, found.permutation] + ([] if proof.best is None else [proof.best[1]])
     best = min((p for p in candidates if problem.allows(p)), key=problem.objective)
-    facts |= {"rounds": facts["rounds"] + found.generations, "nodes": proof.nodes, "proved": proof.finished}
+    proved = proof.finished and not proof.resumed  # what a log from outside closed nobody here has seen
+    facts |= {"rounds": facts["rounds"] + found.generations, "nodes": proof.nodes, "proved": proved}
     return best, Termination.OPTIMAL if proof.finished else found.termination, facts, proof

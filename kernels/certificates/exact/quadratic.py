@@ -28,7 +28,7 @@ def check(inputs: Inputs, fixed: dict[int, int], claim: Claim) -> list[Statement
     if sorted(p) != list(range(problem.n)):
         return [Statement("answer", False, "it is not a permutation")]
     unmet = sum(problem.forbidden(i, k) for i, k in enumerate(p))
-    said = [Statement("answer", True, f"a permutation with {unmet} forbidden pairs")]
+    said = [Statement("answer", unmet == 0, f"a permutation with {unmet} forbidden pairs")]
     if claim.optimal:
         said.append(Statement("permitted", unmet == 0, f"{unmet} forbidden pairs are used"))
     value, magnitude = problem.value(p), problem.value(p, magnitudes=True)

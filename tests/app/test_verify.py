@@ -351,6 +351,7 @@ ALTERED: dict[str, tuple[str, dict[str, Any], dict[str, Any], dict[str, list[Any
         {"reg": 0.3, "divergence": True},
         {"termination": ["optimal", "infeasible"], "certificate.gap_abs": [-1.0], "certificate.gap_rel": [-0.01]},
     ),
+    "general": ("lawler", {"cost": np.arange(81).reshape(3, 3, 3, 3)}, {}, {"termination": ["infeasible"]}),
     "spaces": ("gromov", SPACES, {}, {"termination": ["gap_reached", "infeasible"]}),
     "barycenter": ("barycenter", BARYCENTER, {"reg": 0}, {"termination": ["infeasible"], "plan.0.0.0": [-0.01, 0.01]}),
 }

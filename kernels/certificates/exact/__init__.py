@@ -42,7 +42,7 @@ def recheck(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Clai
     listed = claim.facts.get("problems")
     if claim.termination == "infeasible" and not (isinstance(listed, dict) and "terminations" in listed):
         said += stated.nothing(claim)
-    if not any(one.name == "relative gap" for one in said):
+    elif not any(one.name == "relative gap" for one in said):
         said += stated.relative(claim)
     return said
 

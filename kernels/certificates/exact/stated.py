@@ -66,8 +66,10 @@ def nothing(claim: Claim) -> list[Statement]:
 
 def relative(claim: Claim) -> list[Statement]:
     """The relative gap, where one is stated beside objective, bound and gap."""
-    if claim.gap_rel is None or claim.gap_abs is None or claim.objective is None or claim.bound is None:
+    if claim.gap_rel is None:
         return []
+    if claim.gap_abs is None or claim.objective is None or claim.bound is None:
+        return [Statement("relative gap", False, f"{claim.gap_rel} is stated without an objective, a bound and a gap")]
     scale = max(abs(rational(claim.objective)), abs(rational(claim.bound)))
     share = rational(claim.gap_abs) / scale if scale else Fraction(0)
     holds = rational(claim.gap_rel) >= share * (1 - Fraction(1, 2**50)) - LEAST

@@ -93,11 +93,6 @@ class SearchRun:
         return proof.best is None or self.evaluate(proof.best[1]) >= self.cost
 
     @property
-    def resumed(self) -> bool:
-        """Whether the tree rests on a log from outside: nobody here has seen what that closed."""
-        return self.proof is not None and self.proof.resumed
-
-    @property
     def bound(self) -> Number | None:
         """The best bound so far."""
         return outcome.best_bound(self.proofs)
@@ -309,19 +304,20 @@ class SearchRun:
         record = self.population.record
         assert record is not None
         assert self.termination is not None
-        n = self.problem.n
+        n, proof = self.problem.n, self.proof
+        seen = self.exhausted and proof is not None and not proof.resumed  # of a log from outside nobody saw the leaves
         facts = {
             "rounds": self.rounds,
             "restarts": self.population.restarts,
             "moves": self.iterations * n * (n - 1) // 2,
-            "proved": self.rounded is None and self.exhausted and not self.resumed,
+            "proved": self.rounded is None and seen,
             "nodes": 0 if self.proof is None else self.proof.nodes,
         }
         members = list(filter(self.problem.allows, self.population.members))
         searched = outcome.Searched(record[1], self.termination, self.iterations, facts, members)
         found = outcome.solution(self.options, searched, self.proofs, seconds)
-        if self.proof is not None and self.rounded is not None and self.exhausted and not self.resumed:
-            found.facts["bounds"]["branch and bound"] = self.rounded.value(int(self.proof.incumbent[0]))
+        if proof is not None and self.rounded is not None and seen:
+            found.facts["bounds"]["branch and bound"] = self.rounded.value(int(proof.incumbent[0]))
         kept.keep_tree(found, self.problem, self.proof, self.rounded, self.options.log_bytes, self.deadline.remaining_s)
         return found
 

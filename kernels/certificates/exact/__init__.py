@@ -41,7 +41,7 @@ def recheck(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Clai
     said = _of_solver(solver, inputs, dict(options), claim)
     listed = claim.facts.get("problems")
     if claim.termination == "infeasible" and not (isinstance(listed, dict) and "terminations" in listed):
-        said += stated.nothing(claim)
+        said += stated.nothing(claim) if all(one.holds for one in said) else []
     elif not any(one.name == "relative gap" for one in said):
         said += stated.relative(claim)
     return said

@@ -222,7 +222,7 @@ def _numbers(
         scale = max(abs(rational(claim.objective or 0)), abs(rational(claim.bound or 0)))
         near = claim.gap_abs is not None and rational(claim.gap_abs) <= asked * scale
         said.append(Statement("gap reached", near, f"{claim.gap_rel} is stated, {float(asked)} was asked"))
-    if claim.optimal:
+    elif claim.optimal:
         gap = None if claim.gap_abs is None else rational(claim.gap_abs)
         earned = gap is not None and (gap == 0 or (not held.whole and gap <= ROUNDED * size))
         said.append(Statement("optimal", earned, f"a gap of {claim.gap_abs} is stated"))

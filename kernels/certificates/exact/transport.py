@@ -135,9 +135,6 @@ def check(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Stat
         said.append(Statement("violation", Fraction(left) <= rational(stated), words))
         if claim.termination in ("gap_reached", "optimal"):
             said.append(_reached(claim, options))
-        if claim.optimal:
-            words = f"a plan with an entropic term is approached: the gap is {claim.gap_abs}"
-            said.append(Statement("optimal", claim.gap_abs == 0, words))
         return said
 
 

@@ -100,6 +100,7 @@ def solve_and_prove(
             solution, certificate = other, again
     if certificate.termination is not None:
         solution.termination = certificate.termination
+    _say_of_each(solution, certificate)
     solution.timings_ms |= _apart(spent, solution)
     solution.uploads.clear()
     return solution, certificate
@@ -117,6 +118,14 @@ def _apart(spent: Mapping[str, float], solution: Solution) -> dict[str, float]:
     """The same without what a solver counts as its way to the device and back: an answer's times add up."""
     moved = sum(solution.timings_ms.get(name, 0.0) for name in ("h2d", "d2h"))
     return {**spent, "solve": max(0.0, spent["solve"] - moved)}
+
+
+def _say_of_each(solution: Solution, certificate: Certificate) -> None:
+    """The words of a batch's problems are the certificate's too, wherever an answer lists them."""
+    listed = certificate.facts.get("problems")
+    words = listed.get("terminations") if isinstance(listed, dict) else None
+    if words is not None and "terminations" in solution.facts:
+        solution.facts["terminations"] = list(words)
 
 
 def _unanswered(solution: Solution, certificate: Certificate) -> int:

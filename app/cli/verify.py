@@ -49,6 +49,7 @@ def verify_file(args: Namespace) -> int:
         statements = [*digests(document.get("input_digests") or {}, inputs, sources)]
         statements += _other_options(args.problem, document, given)
         statements += recheck(document["solver"], inputs, options, claim)
+        statements += _of_the_proof(document)
     except (InvalidProblem, InvalidUpload, UnreadableTable) as wrong:
         print(f"allot: {wrong}")
         return 2
@@ -133,6 +134,22 @@ def _other_options(problem: list[str], document: dict[str, Any], given: dict[str
         if had[name] != value:
             words = f"is {json.dumps(value):.80} in the job, the answer was given for {json.dumps(had[name]):.80}"
             yield Statement(f"option {name}", False, words)
+
+
+def _of_the_proof(document: Mapping[str, Any]) -> Iterator[Statement]:
+    """What `holds` and `verified` say where it cannot be so.
+
+    `verified` belongs to the words optimal and infeasible, and to a certificate whose facts do not deny it.
+    """
+    certificate = document["certificate"]
+    holds, verified = certificate.get("holds"), certificate.get("verified")
+    if holds is False:
+        yield Statement("holds", False, "the certificate says that this is no answer")
+    earns = document["termination"] in ("optimal", "infeasible") and holds is True
+    earns &= (certificate.get("facts") or {}).get("verified") is not False
+    if verified not in (None, False) and not (verified is True and earns):
+        words = f"{verified} is stated of an answer that is {document['termination']}, and its proof does not say so"
+        yield Statement("verified", False, words)
 
 
 def _is_table(text: str) -> bool:

@@ -14,6 +14,8 @@ from allot_client.arrays import Array, given
 from allot_client.points import cost_matrix
 
 TOLD = ("objective", "bound", "termination")
+WORST = ("optimal", "gap_reached", "converged", "iteration_limit", "time_limit", "stopped", "infeasible")
+"""From the best word to the worst."""
 """What `each` says of a problem beside its arrays."""
 ALIKE = 0.05
 """Share by which a row worked out here may differ from the answer's: potentials in float32 leave a thousandth."""
@@ -101,21 +103,23 @@ class TransportResult(Result):
         source = {name: _part(name, given, k) for name, given in self.home.source.items()}
         part = self.home.parts[k] if self.home.parts else replace(self.home, sizes=None)
         objective, bound, termination = (told[name] for name in TOLD)
-        away = None if objective is None or bound is None else abs(objective - bound)
+        away, word = told["gap"], termination or self.termination
+        proved = self.certificate.verified if word in ("optimal", "infeasible") else None
         certificate = replace(
             self.certificate, bound=bound, gap_abs=away, gap_rel=relative(away, objective, bound),
-            facts={"problem": k},
+            facts={"problem": k}, verified=proved if self.certificate.holds is not None else False,
         )  # fmt: skip
         return replace(
-            self, arrays=arrays, objective=objective, termination=termination or self.termination,
+            self, arrays=arrays, objective=objective, termination=word,
             certificate=certificate, document={**self.document, "facts": own, "objective": objective},
             row_names=part.row_names, column_names=part.column_names, home=replace(part, source=source),
         )  # fmt: skip
 
     def _told(self, k: int, count: int) -> dict[str, Any]:
-        """Objective, bound and termination of problem k of `count`; without a certificate the solver's own words.
+        """Objective, bound, gap and termination of problem k of `count`; without a certificate the solver's own words.
 
         A divergence is made of three values, W(x, y) less half of W(x, x) and of W(y, y); the lists hold them in turn.
+        Its word is the worst of theirs.
         """
         facts = self.certificate.facts.get("problems") or {}
         told = facts or self.document.get("facts") or {}
@@ -123,11 +127,15 @@ class TransportResult(Result):
         known = {
             "objective": None if values is None else values[k],
             "bound": facts["bounds"][k] if "bounds" in facts else None,
-            "termination": told["terminations"][k] if "terminations" in told else None,
+            "gap": facts["gaps"][k] if "gaps" in facts else None,
+            "termination": max(told["terminations"][k::count], key=WORST.index) if "terminations" in told else None,
         }
         if "divergences" in self.certificate.facts:
-            low, high = self.certificate.facts["divergences"][k]
-            return {**known, "objective": high, "bound": low}
+            found = self.certificate.facts["divergences"][k]
+            if found is None:  # one of its values is not bounded
+                return {**known, "objective": None, "bound": None, "gap": None}
+            low, high = found
+            return {**known, "objective": high, "bound": low, "gap": high - low}
         if (self.document.get("options") or {}).get("divergence") and values is not None:
             if self.document.get("input_digests", {}).keys() & {"a", "b"}:  # unequal masses have one more term
                 return {**known, "objective": None, "bound": None}

@@ -226,7 +226,7 @@ def _prove(
         proofs.append(proof.bound if near is None else near.bound(proof.bound))
     candidates = [best, found.permutation] + ([] if proof.best is None else [proof.best[1]])
     best = min((p for p in candidates if problem.allows(p)), key=problem.objective)
-    proved = proof.finished and near is None
-    facts |= {"rounds": facts["rounds"] + found.generations, "nodes": proof.nodes, "proved": proved}
-    ended = Termination.OPTIMAL if proved else Termination.CONVERGED if proof.finished else found.termination
-    return best, ended, facts, proof
+    seen = proof.finished and not proof.resumed  # what a log from outside closed nobody here has seen
+    facts |= {"rounds": facts["rounds"] + found.generations, "nodes": proof.nodes, "proved": seen and near is None}
+    exhausted = Termination.OPTIMAL if near is None else Termination.CONVERGED
+    return best, exhausted if proof.finished else found.termination, facts, proof

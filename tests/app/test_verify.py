@@ -272,3 +272,124 @@ def test_what_is_no_answer_is_told_in_a_sentence(tmp_path: Path, capsys: Printed
     assert "expected the answer as `--out answer.json` writes it" in capsys.readouterr().out
     assert main(["verify", str(tmp_path / "none.json"), cost]) == 2
     assert f"there is no file {tmp_path / 'none.json'}" in capsys.readouterr().err
+
+
+BARYCENTER: dict[str, Any] = {
+    "histograms": [[0.7, 0.3, 0.0, 0.0], [0.0, 0.0, 0.4, 0.6]],
+    "cost": [[0.0, 1.0, 4.0, 9.0], [1.0, 0.0, 1.0, 4.0], [4.0, 1.0, 0.0, 1.0], [9.0, 4.0, 1.0, 0.0]],
+}
+SPACES = {"x_distance": [[0.0, 3.0, 4.0], [3.0, 0.0, 5.0], [4.0, 5.0, 0.0]], "y_distance": [[0.0, 2.0], [2.0, 0.0]]}
+LINES = [[4, 1, 3], [2, 0, 5], [3, 2, 2]]
+ALTERED: dict[str, tuple[str, dict[str, Any], dict[str, Any], dict[str, list[Any]]]] = {
+    "one": ("lap", {"cost": LINES}, {}, {"termination": ["gap_reached"], "certificate.holds": [False]}),
+    "batch": (
+        "lap",
+        {"cost": [LINES, LINES[::-1]]},
+        {},
+        {
+            "termination": ["converged", "gap_reached", "infeasible"],
+            "objective": [9, 11, None],
+            "certificate.bound": [9, 11],
+            "certificate.gap_abs": [1, None],
+            "certificate.gap_rel": [-0.01],
+            "certificate.facts.problems.terminations.1": ["converged", "gap_reached"],
+        },
+    ),
+    "prices": (
+        "lap",
+        {"cost": [LINES, LINES[::-1]], "reject_rows": [[2, 2, 2], [3, 3, 3]]},
+        {"maximize": True},
+        {"termination": ["infeasible"], "objective": [0, None], "certificate.bound": [0]},
+    ),
+    "none": (
+        "lap",
+        {"cost": [[1.0, np.inf], [2.0, np.inf]]},
+        {},
+        {"objective": [1.5], "certificate.bound": [1.5], "certificate.gap_abs": [0.0], "certificate.gap_rel": [0.0]},
+    ),
+    "points": ("lap", {"x": [[0.0, 1.0]], "y": [[1.0, 1.0], [2.0, 0.0]]}, {}, {"termination": ["infeasible"]}),
+    "list": (
+        "lap",
+        {"cost": LINES},
+        {"k_best": 3},
+        {"assignment.0": [2], "certificate.facts.others_bound": [100]},
+    ),
+    "epsilon": (
+        "auction",
+        {"benefit": [[0.5, 0.25], [0.75, 0.125]]},
+        {"epsilon": 0.05},
+        {"facts.epsilon": [0.06], "certificate.verified": [True, "yes"]},
+    ),
+    "locations": ("qap", {"flow": LINES, "distance": LINES}, {}, {"termination": ["gap_reached"]}),
+    "transport": (
+        "uot",
+        {"cost": [[0.0, 1.0], [2.0, 0.5]]},
+        {"reg": 0.3},
+        {"termination": ["infeasible"], "certificate.gap_rel": [0.0, -0.01], "certificate.verified": [True]},
+    ),
+    "transports": (
+        "uot",
+        {"cost": [[[0.0, 1.0], [2.0, 0.5]], [[1.0, 3.0], [2.0, 0.0]]]},
+        {"reg": 0.3},
+        {
+            "termination": ["optimal", "converged", "infeasible"],
+            "objective": [0.5, None],
+            "certificate.bound": [1.5],
+            "certificate.gap_abs": [0.0],
+            "certificate.gap_rel": [0.0],
+        },
+    ),
+    "squares": (
+        "uot",
+        {"cost": [[0.0, 1.0], [2.0, 0.5]]},
+        {"reg": 0.2, "reg_m": 0.5, "marginals": "l2"},
+        {"certificate.gap_rel": [-0.01]},
+    ),
+    "divergence": (
+        "uot",
+        {"x": [[0.0, 1.0], [2.0, 0.5]], "y": [[0.5, 1.0], [1.0, 0.0]]},
+        {"reg": 0.3, "divergence": True},
+        {"termination": ["optimal", "infeasible"], "certificate.gap_abs": [-1.0], "certificate.gap_rel": [-0.01]},
+    ),
+    "general": ("lawler", {"cost": np.arange(81).reshape(3, 3, 3, 3)}, {}, {"termination": ["infeasible"]}),
+    "spaces": ("gromov", SPACES, {}, {"termination": ["gap_reached", "infeasible"]}),
+    "barycenter": ("barycenter", BARYCENTER, {"reg": 0}, {"termination": ["infeasible"], "plan.0.0.0": [-0.01]}),
+}
+
+
+@pytest.mark.parametrize("name", ALTERED)
+def test_what_the_whole_answer_says_is_checked(tmp_path: Path, capsys: Printed, name: str) -> None:
+    """A word, a sum over a batch, a relative gap or an array, each altered in a stored answer by itself."""
+    solver, inputs, options, altered = ALTERED[name]
+    arrays = {key: np.asarray(value) for key, value in inputs.items()}
+    chosen = SOLVERS[solver].options.model_validate(options)
+    document = json.loads(json_bytes(solve(SOLVERS[solver], Read(solver, arrays), chosen, "cpu", 5.0, False).document))
+    files = posted(tmp_path, arrays)
+    status, out = verified(tmp_path, capsys, document, *files)
+    assert status == 0, out
+    for path, others in altered.items():
+        for other in others:
+            wrong, (*way, last) = (
+                json.loads(json.dumps(document)),
+                [int(x) if x.isdigit() else x for x in path.split(".")],
+            )
+            at = wrong
+            for step in way:
+                at = at[step]
+            assert at[last] != other
+            at[last] = other
+            status, out = verified(tmp_path, capsys, wrong, *files)
+            assert status in (1, 2), (path, other, out)
+
+
+def test_a_forbidden_pair_is_no_answer(tmp_path: Path, capsys: Printed) -> None:
+    inputs = {"flow": np.array(LINES), "distance": np.array(LINES), "linear": np.zeros((3, 3))}
+    inputs["linear"][0, 0] = np.inf
+    options = SOLVERS["qap"].options()
+    document = json.loads(json_bytes(solve(SOLVERS["qap"], Read("qap", inputs), options, "cpu", 5.0, False).document))
+    files = posted(tmp_path, inputs)
+    assert verified(tmp_path, capsys, document, *files)[0] == 0
+    document |= {"termination": "converged", "permutation": [0, 1, 2]}
+    status, out = verified(tmp_path, capsys, document, *files)
+    assert status == 1
+    assert "NO           permitted" in out

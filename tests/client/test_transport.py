@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 from allot_client import Client, InvalidInput
+from allot_client.answers import Certificate, Home
+from allot_client.transported import TransportResult
 
 
 def test_lists_of_clouds_are_one_job(allot: Client) -> None:
@@ -184,3 +186,32 @@ def test_what_cannot_be_meant_is_said(allot: Client) -> None:
 def test_a_batch_without_entropy_is_told_what_to_do(allot: Client) -> None:
     with pytest.raises(InvalidInput, match="a job for each, or `lap` of the batch"):
         allot.uot(np.ones((2, 3, 3)), method="exact")
+
+
+def test_a_problem_of_several_says_no_more_than_was_proved(allot: Client) -> None:
+    """The gap of each is the certificate's, which holds what missed sides cost, and the word of each is its own."""
+    costs = np.random.default_rng(3).random((3, 5, 5))
+    answer = allot.uot(costs, reg=0.01, reg_m="inf", iterations=2)
+    facts = answer.certificate.facts["problems"]
+    numbers = zip(*(facts[name] for name in ("gaps", "objectives", "bounds")), strict=True)
+    assert any(gap > abs(objective - bound) for gap, objective, bound in numbers)
+    for k, one in enumerate(answer.each()):
+        assert one.certificate.gap_abs == facts["gaps"][k]
+    costs[1] = np.inf
+    answer = allot.uot(costs, reg=0.1, reg_m="inf")
+    assert answer.termination == "infeasible"
+    assert answer.certificate.verified is True
+    assert [one.certificate.verified for one in answer.each()] == [None, True, None]
+
+
+def test_a_divergence_has_the_word_of_its_worst_value() -> None:
+    words = ["gap_reached", "gap_reached", "gap_reached", "time_limit", "gap_reached", "gap_reached"]
+    listed = {"terminations": words, "objectives": [1.0] * 6, "bounds": [0.5] * 6, "gaps": [0.5] * 6}
+    facts = {"problems": listed, "divergences": [[0.0, 1.0], None]}
+    proof = Certificate(0.0, 1.0, 1.0, 0.0, True, "", facts)
+    document = {"facts": {}, "options": {"divergence": True}}
+    arrays = {"f": np.zeros((2, 3))}
+    answer = TransportResult("", "time_limit", 1.0, proof, {}, "", "cpu", 0, arrays, document, home=Home())
+    first, second = (answer._told(k, 2) for k in range(2))
+    assert (first["termination"], first["gap"]) == ("gap_reached", 1.0)
+    assert (second["termination"], second["objective"], second["gap"]) == ("time_limit", None, None)

@@ -152,8 +152,10 @@ def test_transport_duals_bound_and_are_strict() -> None:
     plan = np.outer(a, b)
     bound = float(found.low)
     bound = bound if Fraction(bound) <= found.low else float(np.nextafter(bound, -1))
-    claim = Claim("time_limit", 0.5, bound, 1.0, 1.0, 0.0, {"plan": plan, "f": f, "g": g})
+    claim = Claim("time_limit", 0.5, bound, 1.0, 3.0, 0.0, {"plan": plan, "f": f, "g": g})
     assert refuted("uot", {"cost": cost, "a": a, "b": b}, claim, options) == set()
+    less = replace(claim, gap_rel=1.0)  # of a gap of 1 and an objective of 0.5
+    assert refuted("uot", {"cost": cost, "a": a, "b": b}, less, options) == {"relative gap"}
     for objective, name in ((0.501, "objective close"), (0.498, "objective")):
         off = replace(claim, objective=objective)
         assert refuted("uot", {"cost": cost, "a": a, "b": b}, off, options) == {name}

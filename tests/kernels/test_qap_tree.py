@@ -19,6 +19,7 @@ from kernels.qap import qaplib
 from kernels.qap.exact import log
 from kernels.qap.exact.log import HEAD, LEAF, OPEN, TWIN
 from kernels.qap.exact.proof import Proof
+from kernels.qap.whole import rounded
 from kernels.solution import Certificate, Solution, Termination
 from tests.kernels.test_qap_branch import uniform
 from tests.oracles import quadratic as oracle
@@ -228,6 +229,25 @@ def test_nobodys_word_makes_an_answer_optimal(log_bytes: int) -> None:
     solution, certificate = solve_and_prove(CARD, problem, options, Deadline(2), "cpu")
     assert solution.termination is not Termination.OPTIMAL
     assert certificate.facts["verified"] is False
+
+
+@pytest.mark.parametrize("divisor", [1, 7.0])
+def test_nobodys_word_is_no_fact_of_the_solver(divisor: float) -> None:
+    """Facts and words of an answer whose tree rests on a log from outside: `proved`, the bounds, the sentence."""
+    rng = np.random.default_rng(0)
+    flow, distance = rng.integers(0, 50, (2, 20, 20)) / divisor if divisor > 1 else rng.integers(0, 50, (2, 20, 20))
+    options, of = CARD.options(seed=1), QuadraticAssignment(flow, distance)
+    near = None if divisor == 1 else rounded(of)
+    said = log.Log(log.CLOSED, 2**60, exponents=(0, 0) if near is None else near.exponents).sealed(of)
+    problem = CARD.build({"flow": flow, "distance": distance, "tree0": said}, options)
+    solution, certificate = solve_and_prove(CARD, problem, options, Deadline(2), "cpu")
+    assert solution.termination is Termination.CONVERGED
+    assert solution.facts["tree"]["resumed"] is True
+    assert solution.facts["proved"] is False
+    assert "branch and bound" not in solution.facts["bounds"]
+    assert certificate.objective is not None
+    assert certificate.facts.get("claimed_bound", 0) < certificate.objective / 1.05
+    assert "says optimal" not in certificate.proved
 
 
 def test_the_log_of_another_problem_is_refused(grid: tuple[QuadraticAssignment, Array, Array]) -> None:

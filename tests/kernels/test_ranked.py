@@ -106,6 +106,13 @@ def test_corrupted_lists_are_refused_or_covered() -> None:
     assert covered > 100
 
 
+def test_the_assignment_of_an_answer_is_the_first_of_its_list() -> None:
+    problem, solution, proof = answered(np.array([[4, 1, 3], [2, 0, 5], [3, 2, 2]]), 3)
+    assert proof.holds
+    solution.arrays["assignment"] = solution.arrays["assignments"][1]
+    assert certify(problem, solution).holds is False
+
+
 def test_a_list_that_leaves_out_a_better_one_is_no_optimum() -> None:
     """The second best is dropped, and the parts that came from it: what is left claims to be the first four."""
     cost = np.array([[1, 5, 9], [6, 2, 8], [9, 7, 3]])

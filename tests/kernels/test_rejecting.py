@@ -195,6 +195,7 @@ def test_one_infeasible_frame_loses_no_other(device: Device) -> None:
     tall = np.array([[inf, 1.0], [inf, 2], [inf, 3]])
     _, solution, certificate = answered(flat([tall, tall.T]), device)
     assert certificate.facts["problems"]["terminations"] == ["infeasible", "infeasible"]
+    assert (certificate.objective, certificate.bound, certificate.gap_abs) == (None, None, None)
 
 
 def test_the_form_with_more_columns_is_the_same_problem() -> None:

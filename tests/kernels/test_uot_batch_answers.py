@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import SOLVERS, Array, Deadline
+from kernels import SOLVERS, Array, Deadline, solve_and_prove
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Termination
 from kernels.uot.batch.answers import Stack, answers
@@ -20,6 +20,17 @@ CARD = SOLVERS["uot"]
 
 def kept(*arrays: Any) -> Any:
     return arrays
+
+
+def test_the_words_of_the_problems_are_those_of_the_certificate() -> None:
+    """The iteration sees a gap of 0 before rounding is bounded: its words are not what was proved."""
+    cost = np.random.default_rng(1).random((3, 6, 6))
+    options = CARD.options(reg=0.05, tolerance=1e-15)
+    problem = CARD.build({"cost": cost}, options)
+    solution, certificate = solve_and_prove(CARD, problem, options, Deadline(5), "cpu")
+    proved = certificate.facts["problems"]["terminations"]
+    assert "gap_reached" not in proved
+    assert solution.facts["terminations"] == proved
 
 
 def one_by_one(problem: UnbalancedTransport, f: Any, g: Any) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from kernels.certificates.exact import (
     rejecting,
     selected,
     several,
+    stated,
 )
 from kernels.certificates.exact.statement import Claim, Inputs, Statement
 from kernels.problems.arrays import Array, Csr
@@ -37,7 +38,16 @@ def recheck(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Clai
         inputs: arrays by name; +inf in a cost and -inf in a benefit or in a cost to maximise forbid the entry.
         options: the job's options by name; those left out have their defaults.
     """
-    given = dict(options)
+    said = _of_solver(solver, inputs, dict(options), claim)
+    listed = claim.facts.get("problems")
+    if claim.termination == "infeasible" and not (isinstance(listed, dict) and "terminations" in listed):
+        said += stated.nothing(claim) if all(one.holds for one in said) else []
+    elif not any(one.name == "relative gap" for one in said):
+        said += stated.relative(claim)
+    return said
+
+
+def _of_solver(solver: str, inputs: Inputs, given: dict[str, Any], claim: Claim) -> list[Statement]:
     if solver == "auction":
         if given.get("allow_unassigned") and "reject" not in inputs:
             inputs = {**inputs, "reject": _zeros(inputs)}
@@ -47,7 +57,9 @@ def recheck(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Clai
         return auction.check(inputs, given, claim)
     if solver == "qap":
         fixed = {int(i): int(k) for i, k in (given.get("fixed") or {}).items()}
-        return quadratic.check(inputs, fixed, claim)
+        return [*quadratic.check(inputs, fixed, claim), *stated.target(claim, given.get("target"))]
+    if solver == "lap" and claim.termination == "gap_reached":
+        return [Statement("termination", False, "an assignment has its least cost or not, and no gap is asked for")]
     if solver == "lap" and "x" in inputs:
         return points.check(inputs, given, claim)
     if solver == "lap" and given.get("k_best") is not None:
@@ -83,7 +95,7 @@ def _batch(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Claim
         arrays = {name: _own(name, array, k, rows, columns) for name, array in claim.arrays.items()}
         for statement in _one(solver, given, options, replace(part, arrays=arrays)):
             said.append(replace(statement, name=f"problem {k}: {statement.name}"))
-    return said
+    return said + stated.together(claim, bool(options.get("maximize")), stated.OF_ASSIGNMENTS)
 
 
 def problem_of(inputs: Inputs, k: int) -> dict[str, Any]:

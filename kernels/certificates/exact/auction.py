@@ -59,7 +59,7 @@ def check(inputs: Inputs, options: dict[str, Any], claim: Claim) -> list[Stateme
         duals = max(_duals(claim, assignment), _tightened(rows, known_prices(prices, False)[0], assignment, reject))
         said.append(earned(claim, magnitude + duals, _smallest(rows, reject), *data))
     if claim.termination == "gap_reached":
-        said.append(_within(claim, len(worth)))
+        said.append(_within(claim, len(worth), options.get("epsilon")))
     return said
 
 
@@ -177,11 +177,15 @@ def _smallest(rows: Rows, reject: Array | None) -> Fraction:
     return least
 
 
-def _within(claim: Claim, n_rows: int) -> Statement:
+def _within(claim: Claim, n_rows: int, asked: float | None) -> Statement:
     """Whether the gap is what the asked epsilon promises."""
     epsilon = claim.facts.get("epsilon")
     if epsilon is None or claim.gap_abs is None:
         return Statement("gap reached", False, "an epsilon was reached, it says, without an epsilon or a gap")
+    if asked is None or rational(epsilon) > rational(asked):
+        return Statement(
+            "gap reached", False, f"{epsilon} is stated as the epsilon that was reached, {asked} was asked"
+        )
     promise = n_rows * rational(epsilon)
     return Statement("gap reached", rational(claim.gap_abs) <= promise, f"{claim.gap_abs} of at most {plain(promise)}")
 

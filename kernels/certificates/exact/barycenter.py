@@ -44,6 +44,8 @@ def problem_of(inputs: Inputs, options: Mapping[str, Any]) -> Barycenter | FreeB
 
 def check(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Statement]:
     """Whether each statement of the answer holds."""
+    if claim.termination == "infeasible":
+        return [Statement("infeasible", False, "a barycenter always exists")]
     problem = problem_of(inputs, options)
     if problem.sizes[0] * problem.sizes[1] * problem.sizes[2] > MOST:
         return [Statement("objective", None, f"more than {MOST} entries are not checked digit by digit")]
@@ -127,6 +129,7 @@ def _fixed(problem: Barycenter, claim: Claim) -> Found:
         else:
             g = [min(row[j] - x for row, x in zip(cost, f, strict=True)) for j in range(n)]
             plan = [_decimals(row) for row in claim.arrays["plan"][one].astype(float)]
+            assert all(x >= 0 for row in plan for x in row), "a plan holds negative mass, or no number"
             plan = [[x if a[j] else Decimal(0) for j, x in enumerate(row)] for row in plan]
             bound += w[one] * _dot(g, a)
         worth, terms = _worth(_repaired(plan, b, a), cost, reg)

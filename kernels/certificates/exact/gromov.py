@@ -107,6 +107,8 @@ def on_a_line(left: list[tuple[Fraction, Fraction]], right: list[tuple[Fraction,
 
 def check(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Statement]:
     """Every statement of an answer."""
+    if claim.termination == "infeasible":
+        return [Statement("infeasible", False, "the product of the weights is a plan, always")]
     problem, given = Problem(inputs, options), claim.arrays["plan"]
     if given.shape != (problem.n, problem.m) or not np.isfinite(given).all() or float(given.min()) < 0:
         return [Statement("answer", False, "it is not a plan of that shape, finite and not negative")]
@@ -132,6 +134,10 @@ def check(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Stat
     if claim.optimal:
         close = claim.gap_abs is not None and rational(claim.gap_abs) <= OPTIMAL * size + Fraction(1, 10**250)
         said.append(Statement("optimal", close, f"the gap is {claim.gap_abs}, the sizes are {float(size):.3g}"))
+    if claim.termination == "gap_reached":
+        asked = Fraction(options.get("tolerance", 1e-9))
+        near = claim.gap_rel is not None and rational(claim.gap_rel) <= asked  # which was held against the gap above
+        said.append(Statement("gap reached", near, f"{claim.gap_rel} is stated, {float(asked)} was asked"))
     return said
 
 

@@ -219,7 +219,8 @@ def _numbers(
     entropic = options.get("method") != "exact"
     if claim.termination == "gap_reached" or (entropic and claim.optimal):
         asked = Fraction(options.get("tolerance", 1e-6))
-        near = claim.gap_rel is not None and rational(claim.gap_rel) <= asked
+        scale = max(abs(rational(claim.objective or 0)), abs(rational(claim.bound or 0)))
+        near = claim.gap_abs is not None and rational(claim.gap_abs) <= asked * scale
         said.append(Statement("gap reached", near, f"{claim.gap_rel} is stated, {float(asked)} was asked"))
     elif claim.optimal:
         gap = None if claim.gap_abs is None else rational(claim.gap_abs)

@@ -127,6 +127,8 @@ def _whole(p: list[int], q: list[int], metric: str) -> int:
 
 def check(inputs: Inputs, options: dict[str, Any], claim: Claim) -> list[Statement]:
     """Every statement of the answer of an assignment between points."""
+    if claim.termination == "infeasible":
+        return [Statement("infeasible", False, "every pair of points may be formed, so that there is an answer")]
     costs, slack = table(inputs, options)
     maximize = bool(options.get("maximize"))
     chosen: list[int] = claim.arrays["assignment"].tolist()

@@ -29,7 +29,7 @@ def check(inputs: Inputs, fixed: dict[int, int], claim: Claim) -> list[Statement
         return [Statement("answer", False, "it is not a permutation")]
     unmet = sum(problem.forbidden(i, k) for i, k in enumerate(p))
     said = [Statement("answer", True, f"a permutation with {unmet} forbidden pairs")]
-    if claim.optimal:
+    if claim.optimal or unmet:
         said.append(Statement("permitted", unmet == 0, f"{unmet} forbidden pairs are used"))
     value, magnitude = problem.value(p), problem.value(p, magnitudes=True)
     slack = magnitude * (problem.n**2 + problem.n) / 2**53 + Fraction(1, 2**1074)

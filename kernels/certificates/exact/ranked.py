@@ -7,7 +7,7 @@ from math import perm
 from typing import Any
 
 from kernels.certificates.exact import assignment
-from kernels.certificates.exact.statement import Claim, Inputs, Statement, gap_statements, permitted, rational
+from kernels.certificates.exact.statement import Claim, Inputs, Statement, gap_statements, permitted, plain, rational
 from kernels.problems.arrays import Array, Csr
 
 MOST = 10_000
@@ -30,6 +30,9 @@ def check(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Stat
     if wrong:
         return [Statement("answer", False, wrong)]
     sign, sums = -1 if maximize else 1, [assignment.total(cost, one) for one in pairs]
+    first = claim.arrays.get("assignment")
+    if first is not None and first.tolist() != claim.arrays["assignments"].tolist()[0]:
+        return [Statement("answer", False, "`assignment` is not the first of the list")]
     said = [Statement("answer", True, f"{len(pairs)} different assignments, no line twice, none forbidden")]
     said.append(Statement("order", all(sign * a <= sign * b for a, b in pairwise(sums)), "from the best on"))
     stated = claim.facts.get("objectives", [])
@@ -67,7 +70,14 @@ def _others(cost: Array, sign: int, asked: int, sums: list[Fraction], claim: Cla
     said.append(
         Statement("list gap", behind <= gap, f"the list is {float(behind)} behind, {claim.facts['list_gap']} is stated")
     )
+    rest, bound = sorted(every)[len(sums) :], claim.facts.get("others_bound")
+    if bound is not None and rest:
+        words = f"{bound} is stated of those that are not listed, {plain(sign * rest[0])} is the best of them"
+        said.append(Statement("others", sign * rational(bound) <= rest[0], words))
     if claim.optimal:
         complete = len(sums) == min(asked, len(every))
         said.append(Statement("optimal", complete, f"{len(sums)} of {len(every)} are listed, {asked} were asked for"))
+        largest = max((abs(rational(c)) for c in cost.reshape(-1) if permitted(c)), default=Fraction(0))
+        most = Fraction(0) if cost.dtype.kind in "iu" else n * largest / 2**48  # rounding of duals, no more
+        said.append(Statement("best", behind <= most, f"the list is {float(behind)} behind, and may be {float(most)}"))
     return said

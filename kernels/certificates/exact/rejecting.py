@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from kernels.certificates.exact import assignment
+from kernels.certificates.exact.stated import OF_ASSIGNMENTS, together
 from kernels.certificates.exact.statement import (
     Claim,
     Inputs,
@@ -112,7 +113,7 @@ def check(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Stat
         for statement in _one(problem, maximize, replace(part, arrays=arrays)):
             said.append(replace(statement, name=f"problem {k}: {statement.name}"))
         at = [at[0] + problem.cost.shape[0], at[1] + problem.cost.shape[1]]
-    return said
+    return said + together(claim, maximize, OF_ASSIGNMENTS)
 
 
 def _own(name: str, array: Array, k: int, at: list[int], shape: tuple[int, ...], form: str) -> Array:

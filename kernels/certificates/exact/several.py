@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from kernels.certificates.exact import flow, transport
-from kernels.certificates.exact.statement import Claim, Inputs, Statement, plain, rational
+from kernels.certificates.exact.stated import together, worst
+from kernels.certificates.exact.statement import Claim, Inputs, Statement, gap_statements, plain, rational
 from kernels.problems.arrays import Array
 from kernels.problems.several import GROUPS, cut_apart
 from kernels.problems.worked_out import WORKED_OUT, worked_out
@@ -29,6 +30,11 @@ SHARES = (0.05, 1.0, 1.0)
 def check(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Statement]:
     """Every statement of an answer to one or several transport problems."""
     if options.get("certificate") == "none":
+        if (
+            claim.termination in ("optimal", "gap_reached")
+            or (claim.bound, claim.gap_abs, claim.gap_rel) != (None,) * 3
+        ):
+            return [Statement("certificate", False, "the job asked for none, and what only one earns is stated")]
         return [Statement("certificate", None, "the job asked for none, so nothing is stated that could be checked")]
     if options.get("method") == "exact":
         return flow.check(inputs, options, claim)
@@ -229,9 +235,9 @@ def _size(inputs: Inputs, options: Mapping[str, Any], kind: str) -> float | None
 def _together(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Statement]:
     """Whether the numbers of a divergence follow from those of its three values."""
     if not options.get("divergence"):
-        return []
+        return together(claim)
     listed, between = claim.facts["problems"], _between(inputs)
-    count, said = len(between), []
+    count, said = len(between), [worst(claim, listed["terminations"])]
     for k, one in enumerate(between):
         stated = claim.facts["divergences"][k]
         values = [(listed["bounds"][j], listed["gaps"][j]) for j in (k, k + count, k + 2 * count)]
@@ -251,5 +257,6 @@ def _together(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[
     if claim.objective is not None and claim.bound is not None:
         low, high = (sum((rational(one[side]) for one in numbers), Fraction(0)) for side in (0, 1))
         holds = rational(claim.bound) <= low and rational(claim.objective) >= high
+        said += gap_statements(claim, rational(claim.objective))
         said.append(Statement("divergences", holds, f"they lie between {plain(low)} and {plain(high)} in sum"))
     return said

@@ -58,6 +58,8 @@ class Costs:
 
 def check(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Statement]:
     """Say of each statement of an answer whether it holds."""
+    if claim.termination == "infeasible":
+        return [Statement("infeasible", False, "no pair is forbidden, so that every permutation is an answer")]
     fixed = {int(one): int(place) for one, place in (options.get("fixed") or {}).items()}
     costs = Costs(np.asarray(inputs["cost"]), bool(options.get("maximize", False)), fixed)
     given = claim.arrays.get("permutation")

@@ -91,6 +91,9 @@ def _partners(problem: Ranked, solution: Solution, turned: bool) -> Array | str:
     n_rows, n_cols = problem.weights.shape
     if given is None or given.ndim != 2 or given.shape[1] != n_rows or given.dtype.kind != "i" or not len(given):
         return "assignments have the wrong shape or dtype"
+    first = solution.arrays.get("assignment")
+    if first is not None and not np.array_equal(first, given[0]):
+        return "`assignment` is not the first of the list"
     if len(given) > problem.count:
         return f"{len(given)} assignments are listed; {problem.count} were asked for"
     if (given < UNASSIGNED).any() or (given >= n_cols).any():

@@ -10,12 +10,16 @@ from kernels.solution import Certificate, Number, Solution, Termination
 
 
 def certificate(problem: Rejecting, solution: Solution, proofs: list[Proof]) -> Certificate:
-    """All proofs as one certificate; a batch's objective and bound are sums over the problems that have one."""
+    """All proofs as one certificate; a batch's objective and bound are sums over the problems that have one.
+
+    Where problems are and none has an objective there is no sum: 0 would be a value that nothing has.
+    """
     exact, batch = problem.row_prices.dtype.kind == "i", problem.form != "one"
     sign = -1 if problem.maximize else 1
     solved = [proof for proof in proofs if proof.objective is not None] if batch else proofs
-    objective = total([proof.objective for proof in solved], exact, sign)
-    bound = total([proof.bound for proof in solved], exact, -sign)
+    any_ = bool(solved) or not proofs
+    objective = total([proof.objective for proof in solved], exact, sign) if any_ else None
+    bound = total([proof.bound for proof in solved], exact, -sign) if any_ else None
     gap: Number | None = None
     if objective is not None and bound is not None:
         gap = abs(objective - bound) if exact else sum_up([sign * objective, -sign * bound])

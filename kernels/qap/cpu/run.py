@@ -304,12 +304,13 @@ class SearchRun:
         record = self.population.record
         assert record is not None
         assert self.termination is not None
-        n = self.problem.n
+        n, proof = self.problem.n, self.proof
+        seen = self.exhausted and proof is not None and not proof.resumed  # of a log from outside nobody saw the leaves
         facts = {
             "rounds": self.rounds,
             "restarts": self.population.restarts,
             "moves": self.iterations * n * (n - 1) // 2,
-            "proved": self.rounded is None and self.exhausted,
+            "proved": self.rounded is None and seen,
             "nodes": 0 if self.proof is None else self.proof.nodes,
         }
         members = list(filter(self.problem.allows, self.population.members))

@@ -37,11 +37,11 @@ def keep_tree(
     found: Solution, problem: QuadraticAssignment, proof: Proof | None, near: Rounded | None, log_bytes: int,
     remaining_s: float,
 ) -> None:  # fmt: skip
-    """Put an ended proof into the answer: its log, and of rounded floats the bound of a whole tree.
+    """Put an ended proof into the answer: its log, and of rounded floats the bound of a whole tree that was grown here.
 
     A log that came with the problem is kept where no tree was grown.
     """
-    if proof is not None and proof.finished and near is not None:
+    if proof is not None and proof.finished and near is not None and not proof.resumed:
         found.facts["bounds"]["branch and bound"] = near.value(int(proof.incumbent[0]))
     log = None if proof is None else proof.log
     if not log_bytes:

@@ -82,8 +82,9 @@ class Result:
             f"{name}{list(array.shape)}" for name, array in self.arrays.items() if hasattr(array, "shape")
         )
         return (
-            f"{type(self).__name__}({self.termination}, objective={self.objective}, gap={self.gap}, "
-            f"method={self.method!r}, device={self.device!r}, arrays: {shapes or 'none'}; id={self.id!r})"
+            f"{type(self).__name__}({self.termination}, verified={self.verified}, "
+            f"objective={self.objective}, gap={self.gap}, method={self.method!r}, device={self.device!r}, "
+            f"arrays: {shapes or 'none'}; id={self.id!r})"
         )
 
     @property

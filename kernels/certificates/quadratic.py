@@ -104,6 +104,8 @@ def _concluded(
         word = Termination.CONVERGED
     elif verified and solution.termination not in (Termination.OPTIMAL, Termination.STOPPED):
         word = Termination.OPTIMAL
+    elif solution.termination is Termination.GAP_REACHED and (problem.target is None or objective > problem.target):
+        word = Termination.CONVERGED
     proved = _proved(problem.n, name, integers, verified, tree)
     return Certificate(objective, bound, gap, relative, 0, True, proved, facts, word)
 

@@ -32,6 +32,7 @@ class QuadraticAssignment:
     `start`: (n,) int64, a permutation to begin with.
     `log`: (bytes,) uint8, the log of a branch and bound to go on with; of another problem it is not used.
     `best_known`: an objective somebody claims, reported beside the answer and never used as a bound.
+    `target`: an objective that is good enough; who reaches it may say so.
     """
 
     flow: Array
@@ -41,6 +42,7 @@ class QuadraticAssignment:
     forbidden: Mask | None = None
     start: Indices | None = None
     log: Bytes | None = None
+    target: int | float | None = None
 
     @property
     def n(self) -> int:
@@ -83,6 +85,7 @@ def quadratic_assignment(
     *,
     fixed: dict[int, int] | None = None,
     best_known: int | float | None = None,
+    target: int | float | None = None,
 ) -> QuadraticAssignment:
     """Check `flow`, `distance`, optional `linear`, `permutation0` and `tree0`, and build the problem.
 
@@ -91,7 +94,7 @@ def quadratic_assignment(
     Args:
         inputs: named arrays; +inf in `linear`, and `FORBIDDEN` in int64, forbids that pair.
         fixed: facility -> location that it must take.
-        best_known: passed on.
+        best_known, target: passed on.
 
     Raises:
         InvalidProblem: not square, different n, NaN or inf, an objective that could leave int64 (integers) or 1e300
@@ -116,7 +119,7 @@ def quadratic_assignment(
     _refuse_overflow(flow, distance, linear)
     start = _permutation(inputs["permutation0"], facilities, n) if "permutation0" in inputs else None
     log = _bytes("tree0", inputs["tree0"]) if "tree0" in inputs else None
-    return QuadraticAssignment(flow, distance, linear, best_known, forbidden, start, log)
+    return QuadraticAssignment(flow, distance, linear, best_known, forbidden, start, log, target)
 
 
 def objective_bound(flow: Costs, distance: Costs, linear: Costs | None) -> int | float:

@@ -70,7 +70,7 @@ class QapOptions(Options):
 def _build(inputs: Inputs, options: QapOptions) -> QuadraticAssignment:
     if options.bound_share > 1:
         raise InvalidProblem("bound_share", "is above 1; expected a share in [0, 1]")
-    return quadratic_assignment(inputs, fixed=options.fixed, best_known=options.best_known)
+    return quadratic_assignment(inputs, fixed=options.fixed, best_known=options.best_known, target=options.target)
 
 
 def _certify(

@@ -84,7 +84,7 @@ def test_labels_are_one_for_each_column(allot: Client) -> None:
 def test_an_answer_is_shown_in_a_line(allot: Client) -> None:
     shown = repr(allot.lap([np.ones((5, 6))] * 300))
     assert len(shown) < 400
-    assert shown.startswith("LapResult(optimal, objective=1500.0, gap=")
+    assert shown.startswith("LapResult(optimal, verified=True, objective=1500.0, gap=")
     assert "assignment[300, 5]" in shown
 
 

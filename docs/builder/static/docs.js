@@ -7,15 +7,24 @@ const list = at("found");
 let index = null;
 let chosen = -1;
 
-async function sections() {
-  index ??= (await (await fetch("/docs/search.json")).json()).map(([url, page, title, text]) => ({
+/** What can be found; fetched once, however many letters are typed meanwhile. */
+function sections() {
+  index ??= fetched().catch((error) => {
+    index = null; // the next letter tries again
+    throw error;
+  });
+  return index;
+}
+
+async function fetched() {
+  const rows = await (await fetch("/docs/search.json")).json();
+  return rows.map(([url, page, title, text]) => ({
     url,
     page,
     title,
     text,
     low: [title.toLowerCase(), page.toLowerCase(), text.toLowerCase()],
   }));
-  return index;
 }
 
 /** How well a section answers: every word must be in it, and one in its title counts most. */

@@ -200,6 +200,13 @@ def test_what_is_no_tensor_or_does_not_fit_is_told() -> None:
         sinkhorn_loss(cost.expand(2, 3, 4), None, torch.ones(3))
 
 
+def test_one_row_of_masses_is_that_of_every_problem() -> None:
+    from allot_client.torch import sinkhorn_loss
+
+    costs, mass = torch.rand(2, 3, 4, dtype=torch.float64), torch.tensor([0.5, 0.2, 0.3], dtype=torch.float64)
+    assert torch.equal(sinkhorn_loss(costs, mass[None]), sinkhorn_loss(costs, mass))
+
+
 def test_a_sparse_tensor_is_told(allot: Client) -> None:
     with pytest.raises(ValueError, match=r"sparse_coo; expected a dense one"):
         allot.lap(torch.eye(3).to_sparse())

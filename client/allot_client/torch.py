@@ -71,7 +71,8 @@ def _masses(name: str, mass: Any, cost: Any, shape: tuple[int, ...]) -> Any:
     if mass is None:
         kind = cost.dtype if cost.is_floating_point() else torch.get_default_dtype()
         return cost.new_full((shape[-1],), 1 / shape[-1], dtype=kind).expand(shape)
-    if tuple(mass.shape) not in (shape, shape[-1:], (1, shape[-1])[-len(shape) :]):
+    shared = shape[-1:] if len(shape) == 1 else (1, shape[-1])
+    if tuple(mass.shape) not in (shape, shape[-1:], shared):
         one = f"({shape[-1]},)"
         expected = one if len(shape) == 1 else f"{shape} or {one}"
         raise ValueError(f"{name} has shape {tuple(mass.shape)}; expected {expected}, as cost is {tuple(cost.shape)}")

@@ -22,7 +22,7 @@ from kernels.qap.form import penalised
 from kernels.qap.memetic import gpu_memetic
 from kernels.qap.multistart import gpu_multistart, gpu_wide
 from kernels.qap.turns import EASY_N, kept_s, tree_goes_first
-from kernels.qap.whole import solve_as_integers
+from kernels.qap.whole import in_integers, solve_as_integers
 from kernels.solution import Number, Solution, Termination
 
 if TYPE_CHECKING:
@@ -87,9 +87,9 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
         ended, seconds = deadline.expired() or Termination.TIME_LIMIT, time.perf_counter() - began
         nothing = outcome.Searched(start, ended, 0, {"rounds": 0, "moves": 0}, [])
         return outcome.solution(options, nothing, proofs, seconds)
-    data, near = kept.in_integers(problem)
+    data, near = in_integers(problem)
     proves = options.method == "auto" and options.rounds is None and options.wants("rlt1") and provable(data)
-    first = proves and gpu_branch.fits(data) and tree_goes_first(problem.n, deadline.remaining_s)
+    first = proves and gpu_branch.fits(problem.n) and tree_goes_first(problem.n, deadline.remaining_s)
     if not first:
         start, bound = _raised(problem, options, deadline, start, proofs, search, target)
     if problem.integer and bound is not None:
@@ -180,7 +180,7 @@ def _memetic(
 ) -> outcome.Searched:
     """The population until the clock, the target or the generations: few where a proof is to follow."""
     rounds, policy = options.rounds, gpu_memetic.Policy()
-    if rounds is None and options.method == "auto" and options.wants("rlt1") and provable(kept.in_integers(problem)[0]):
+    if rounds is None and options.method == "auto" and options.wants("rlt1") and provable(in_integers(problem)[0]):
         rounds, policy = GENERATIONS_BEFORE_PROOF, gpu_memetic.Policy(growth=1)
     elif rounds is None and deadline.remaining_s == float("inf"):
         rounds = GENERATIONS_WITHOUT_LIMIT
@@ -207,10 +207,9 @@ def _prove(
     A tree on the device needs the device: where it will end soon the population, which has found what there is, nearly
     always, keeps a small share of the time, else half of it. `first`: the semidefinite bound is still to come.
     """
-    data, near = kept.in_integers(problem)
-    small, plant = first or problem.n <= EASY_N, gpu_branch.DeviceTree if gpu_branch.fits(data) else None
+    small, plant = first or problem.n <= EASY_N, gpu_branch.DeviceTree if gpu_branch.fits(problem.n) else None
     threads = len(os.sched_getaffinity(0))
-    proof, _ = kept.begun(problem, best, threads, options.log_bytes, plant)
+    proof, near = kept.begun(problem, best, threads, options.log_bytes, plant)
     assert proof is not None  # whoever calls has asked whether there is a tree to be grown
     bound, known = outcome.best_bound(proofs), problem.objective(best)
     left_s = kept_s(problem.n, deadline.remaining_s) if first else 0.0

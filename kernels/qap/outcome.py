@@ -16,7 +16,7 @@ from kernels.qap.bounds import lower as bounds
 from kernels.qap.bounds import rlt1
 from kernels.qap.bounds.lower import Bound
 from kernels.qap.exact.proof import Proof
-from kernels.qap.whole import rounded
+from kernels.qap.whole import in_integers
 from kernels.solution import Number, Solution, Termination
 
 if TYPE_CHECKING:
@@ -128,8 +128,7 @@ def first_bounds(
         found += [] if bound is None else [bound]
     named = options.bounds != "auto" and "rlt1" in options.bounds
     if named and time_for(RLT1_S * problem.n**4):
-        near = None if problem.integer else rounded(problem)
-        whole = problem if near is None else near.problem
+        whole, near = in_integers(problem)
         if rlt1.fits(whole):
             bound = _ascended(whole, options, deadline)
             found.append(bound if near is None else near.bound(bound))

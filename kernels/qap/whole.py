@@ -101,6 +101,12 @@ class Rounded:
         return float(np.nextafter(ldexp(float(whole - self.error), -sum(self.exponents)), -np.inf))
 
 
+def in_integers(problem: QuadraticAssignment) -> tuple[QuadraticAssignment, Rounded | None]:
+    """What a proof in integers is of: the problem itself, or its floats rounded, where they can be."""
+    near = None if problem.integer else rounded(problem)
+    return (problem, None) if near is None else (near.problem, near)
+
+
 def rounded(problem: QuadraticAssignment) -> Rounded | None:
     """Integers whose objectives reach about 2^50; None where flow or distance are zero, or nothing beside linear."""
     flow, distance = problem.flow, problem.distance

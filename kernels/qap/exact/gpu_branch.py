@@ -10,9 +10,9 @@ import cupyx
 import numpy as np
 
 from kernels.gpu_room import bytes_free
-from kernels.problems import QuadraticAssignment
 from kernels.problems.arrays import Bytes, Integers32, Records
 from kernels.qap.exact import gpu_forms
+from kernels.qap.exact.branch import SHARP
 from kernels.qap.exact.layout import ASCEND_ARGS, FOUND
 from kernels.qap.exact.levels import LevelTree
 from kernels.qap.exact.nodes import LEAF, slot_size
@@ -20,8 +20,6 @@ from kernels.qap.exact.planting import Ground
 
 LARGEST_N = 32
 """A warp holds a row of pairs: a lane per location."""
-SHARP = 1.0
-"""Of the work below a child: 2 to this times its share of the room."""
 
 
 def warm_up() -> None:
@@ -29,9 +27,9 @@ def warm_up() -> None:
     gpu_forms.compiled()
 
 
-def fits(problem: QuadraticAssignment) -> bool:
-    """True when the tree can be grown on a device."""
-    return LEAF < problem.n <= LARGEST_N and problem.integer
+def fits(n: int) -> bool:
+    """True when the tree of so many facilities, in integers, can be grown on a device."""
+    return LEAF < n <= LARGEST_N
 
 
 class DeviceSlots:

@@ -5,17 +5,11 @@ from kernels.problems.arrays import Integers
 from kernels.qap.exact.log import is_of, resumable
 from kernels.qap.exact.planting import Planter
 from kernels.qap.exact.proof import Proof, provable
-from kernels.qap.whole import Rounded, rounded
+from kernels.qap.whole import Rounded, in_integers
 from kernels.solution import Solution
 
 LEAST_CHECK_S, LONGEST_CHECK_S = 0.1, 120.0
 """For the certificate of a tree: what is left of the limit, within these."""
-
-
-def in_integers(problem: QuadraticAssignment) -> tuple[QuadraticAssignment, Rounded | None]:
-    """The problem of which a tree would be: itself, or floats rounded to integers, where they can be."""
-    near = None if problem.integer else rounded(problem)
-    return (problem, None) if near is None else (near.problem, near)
 
 
 def begun(

@@ -80,14 +80,11 @@ class Ledger:
         self.n, self.most, self.table = n, most, list(table)
         self._kept: list[bytes] = []
         self._twins: dict[log.Side, int] = {}
-        self._rows = {m: Rows(m) for m in range(n + 1)}
-        self._root = Rows(1)  # above the root, whose entry is the only one of its row 0
-        self._root.take(FIRST_ROWS)
-        self._root.entries[0, 0], self._root.left[0] = OPEN, 1
+        above = Rows(1)  # the root, whose entry is the only one of its row 0
+        above.take(FIRST_ROWS)
+        above.entries[0, 0], above.left[0] = OPEN, 1
+        self._rows = {m: Rows(m) for m in range(n + 1)} | {n + 1: above}
         self._bytes, self._cut = 1, 0
-
-    def _of(self, m: int) -> Rows:
-        return self._root if m > self.n else self._rows[m]
 
     def keep(self, data: bytes) -> int:
         """The entry of a subtree that is closed, as a log has it."""
@@ -112,11 +109,11 @@ class Ledger:
             lines: (nodes,), which line. entries: (nodes, m) of the children, at least one of each node OPEN.
         """
         m = entries.shape[1]
-        at, rows = self._of(m).take(len(lines)), self._of(m)
+        at, rows = self._rows[m].take(len(lines)), self._rows[m]
         rows.line[at], rows.entries[at] = lines, entries
         rows.above[at], rows.place[at] = above, places
         rows.left[at] = (entries == OPEN).sum(axis=1)
-        self._of(m + 1).entries[above, places] = at
+        self._rows[m + 1].entries[above, places] = at
         self._bytes += m * len(lines) + self._beyond(entries)
         if self._bytes > self.most:
             self._make_room()
@@ -124,9 +121,9 @@ class Ledger:
 
     def close(self, m: int, rows: Indices, places: Indices) -> None:
         """Nothing better is below those children of rows with m facilities left, each of which was open."""
-        self._of(m).entries[rows, places] = LEAF
+        self._rows[m].entries[rows, places] = LEAF
         while len(rows):
-            level = self._of(m)
+            level = self._rows[m]
             np.subtract.at(level.left, rows, 1)
             closed = np.unique(rows)
             closed = closed[level.left[closed] == 0]
@@ -139,8 +136,8 @@ class Ledger:
 
     def _fold(self, m: int, closed: Indices) -> None:
         """Those closed rows become leaves of the level above."""
-        level = self._of(m)
-        self._of(m + 1).entries[level.above[closed], level.place[closed]] = LEAF
+        level = self._rows[m]
+        self._rows[m + 1].entries[level.above[closed], level.place[closed]] = LEAF
         self._bytes -= m * len(closed) + self._beyond(level.entries[closed])
         level.entries[closed] = LEAF
         level.left[closed] = 0
@@ -153,22 +150,22 @@ class Ledger:
     def _make_room(self) -> None:
         """Fold closed nodes, level by level from the lowest, until the log is short enough again, if it can be."""
         while self._bytes > self.most and self._cut <= self.n:
-            self._fold(self._cut, self._of(self._cut).closed)
+            self._fold(self._cut, self._rows[self._cut].closed)
             self._cut += 1
 
     def packed(self) -> bytes:
         """The tree in preorder, as a log has it. What does not fit is left out below its lowest levels' nodes."""
         for lowest in range(self.n + 2):
             sizes = self._sizes(lowest)
-            if sizes[self.n + 1][0] - 1 <= self.most or lowest == self.n + 1:
-                return self._written(sizes, lowest)
-        raise AssertionError
+            if sizes[self.n + 1][0] - 1 <= self.most:
+                break
+        return self._written(sizes, lowest)
 
     def _sizes(self, lowest: int) -> dict[int, Indices]:
         """By facilities left: of each row the bytes of its subtree, where those below `lowest` are a leaf, or open."""
         sizes = {0: np.ones(1, np.int64)}
         for m in range(1, self.n + 2):
-            level = self._of(m)
+            level = self._rows[m]
             sizes[m] = np.ones(max(1, len(level.line)), np.int64)
             for start in range(0, len(level.line) if m >= lowest else 0, ROWS_AT_ONCE):
                 some = slice(start, start + ROWS_AT_ONCE)
@@ -185,7 +182,7 @@ class Ledger:
         out = np.full(int(sizes[self.n + 1][0]), log.LEAF, np.uint8)
         rows, starts = np.zeros(1, np.int64), np.zeros(1, np.int64)
         for m in range(self.n + 1, 0, -1):
-            level = self._of(m)
+            level = self._rows[m]
             if m < lowest:
                 out[starts] = np.where(level.left[rows] == 0, log.LEAF, log.OPEN)
                 break

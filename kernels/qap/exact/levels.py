@@ -197,23 +197,18 @@ class LevelTree:
         if self._ledger is not None:
             above, which, lines = (parents[name].astype(np.int64) for name in ("above", "place", "line"))
             children["above"] = self._ledger.branch(above, which, lines, entries)[at]
-        self._guide_children(parents, children, at, place)
+        self._guide_children(m, parents, children, at, place)
         self.nodes += at.size
         return children, tasks
 
-    def _guide_children(self, parents: Records, children: Records, at: Indices, place: Indices) -> None:
+    def _guide_children(self, m: int, parents: Records, children: Records, at: Indices, place: Indices) -> None:
         """Children of guided parents are guided too, where the log goes on below them."""
-        m = self._size(parents)
         guides = {row: self._guides.pop((m, slot)) for row, slot in enumerate(parents["slot"].tolist())
                   if (m, slot) in self._guides} if self._guides else {}  # fmt: skip
         if guides:
             for row, which, slot in zip(at.tolist(), place.tolist(), children["slot"].tolist(), strict=True):
                 if row in guides:
                     self._guide(m - 1, slot, guides[row].below[which])
-
-    def _size(self, nodes: Records) -> int:
-        """Facilities left of nodes, all of which have as many."""
-        return int((nodes["fixed"][0, : self.problem.n] < 0).sum())
 
     def _guide(self, m: int, slot: int, record: Record) -> None:
         """Go on below that node as its record says."""

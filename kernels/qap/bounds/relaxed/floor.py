@@ -15,7 +15,7 @@ from kernels.qap.bounds.lower import Bound
 from kernels.qap.bounds.relaxed.ascent import Ascent, fits
 from kernels.qap.bounds.relaxed.blas import one_thread
 from kernels.qap.estimate import RELAXED_N, relaxed_s
-from kernels.qap.whole import Rounded, rounded
+from kernels.qap.whole import Rounded, in_integers
 
 if TYPE_CHECKING:
     from kernels.qap import QapOptions
@@ -125,8 +125,7 @@ def begin_floor(
         if searched_alone or not worthwhile(problem.n, seconds):
             return None
         deadline.reserve_more(relaxed_s(problem.n))
-    near = None if problem.integer else rounded(problem)
-    whole = problem if near is None else near.problem
+    whole, near = in_integers(problem)
     level_1_s = LEVEL_1_SHARE * min(seconds, WAIT_S * 10) if _sparse(known) and options.wants("rlt1") else 0.0
     return Floor(whole, near, level_1_s) if fits(whole) else None
 

@@ -17,7 +17,7 @@ from kernels.qap.bounds.relaxed.cone import ByProducts
 from kernels.qap.bounds.relaxed.gpu_arithmetic import DeviceArithmetic
 from kernels.qap.bounds.relaxed.gpu_products import SPLIT_FROM, product
 from kernels.qap.estimate import RELAXED_N, relaxed_s
-from kernels.qap.whole import rounded
+from kernels.qap.whole import in_integers
 from kernels.solution import Number
 
 if TYPE_CHECKING:
@@ -64,8 +64,7 @@ def raise_floor(
     Returns:
         None where the problem's numbers are too large for it as well.
     """
-    near = None if problem.integer else rounded(problem)
-    whole = problem if near is None else near.problem
+    whole, near = in_integers(problem)
     if not fits(whole):
         return None
     if options.bounds == "auto":

@@ -282,8 +282,8 @@ def test_a_small_problem_is_proved_on_the_device() -> None:
     assert solution.termination is Termination.OPTIMAL
     certificate = CARD.certify(problem, solution)
     assert certificate.holds
-    assert certificate.facts["claimed_bound"] == certificate.objective  # by the tree, which nobody re-checked
-    assert certificate.facts["verified"] == (certificate.gap_abs == 0)
+    assert certificate.facts["verified"]  # by the tree's log, whose leaves were all checked
+    assert certificate.gap_abs == 0
 
 
 def test_thread_counts_are_remembered_by_device_and_n() -> None:

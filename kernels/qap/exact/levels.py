@@ -182,7 +182,7 @@ class LevelTree:
         of_row = line < m
         tasks["i"], tasks["j"] = np.where(of_row, line, place), np.where(of_row, place, line - m)
         tasks["parent"] = parents["slot"][at]
-        tasks["slot"] = [below.free.pop() for _ in range(at.size)]
+        tasks["slot"] = below.take(at.size)
         children["slot"] = tasks["slot"]
         tasks["room"] = limit - parents["bound"][at]
         index = np.arange(WIDEST)

@@ -58,6 +58,12 @@ class Level:
     def __post_init__(self) -> None:
         self.free = list(range(self.capacity))
 
+    def take(self, count: int) -> list[int]:
+        """So many free slots, the last one first."""
+        taken = self.free[len(self.free) - count :]
+        del self.free[len(self.free) - count :]
+        return taken[::-1]
+
     @property
     def work(self) -> int:
         """About how many children wait to be made."""

@@ -183,16 +183,10 @@ def test_of_the_tree(launched: Launched, monkeypatch: pytest.MonkeyPatch) -> Non
     slots._arenas = {5: on_device(1, dtype=np.int32), 6: on_device(1, dtype=np.int32)}
     slots.__dict__["_forms"] = {5: (launched.kernel("", "ascend"), gpu_forms.TreeForm("ascend", 64, group=3))}
     monkeypatch.setattr(gpu_branch, "cupyx", mock.Mock())
-    streams = [mock.MagicMock(), mock.MagicMock()]
     monkeypatch.setattr(cupy.cuda, "Event", mock.Mock())
-    monkeypatch.setattr(cupy.cuda, "Stream", mock.Mock(side_effect=streams))
     monkeypatch.setattr(cupy, "empty", lambda shape, dtype: np.empty(shape, dtype).view(OnDevice))
     monkeypatch.setattr(cupy, "asarray", lambda array: array.view(OnDevice))
-    with slots.at_work():
-        for _ in range(4):
-            slots.launch(5, np.zeros(2, TASK.dtype), 3, 2)
-    assert [stream.__enter__.call_count for stream in streams] == [3, 2]  # in turns; the first is also around them
-    assert all(stream.synchronize.called for stream in streams)
+    slots.launch(5, np.zeros(2, TASK.dtype), 3, 2)
     values = named(launched.given["ascend"], ASCEND_ARGS)
     assert [values[name] for name in ("m", "sweeps", "patience", "sharp", "group")] == [5, 3, 2, 1.0, 3]
 

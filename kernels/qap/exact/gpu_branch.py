@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,8 +20,6 @@ from kernels.qap.exact.planting import Ground
 
 LARGEST_N = 32
 """A warp holds a row of pairs: a lane per location."""
-STREAMS = 2
-"""Launches go to them in turns: the blocks of one begin where the last of another leave multiprocessors free."""
 
 
 def warm_up() -> None:
@@ -41,7 +38,6 @@ class DeviceSlots:
     def __init__(self) -> None:
         self._capacity: dict[int, int] = {}
         self._arenas: dict[int, Any] = {}
-        self._streams: deque[Any] = deque()
 
     def bytes_free(self) -> int:
         """As `Slots`."""
@@ -49,21 +45,17 @@ class DeviceSlots:
 
     @contextlib.contextmanager
     def at_work(self) -> Iterator[None]:
-        """As `Slots`: streams beside the population's, whose launches these do not wait for."""
-        self._streams.extend(cupy.cuda.Stream(non_blocking=True) for _ in range(STREAMS))
-        try:
-            with self._streams[0]:
+        """As `Slots`: a stream beside the population's, whose launches these do not wait for."""
+        with cupy.cuda.Stream(non_blocking=True) as stream:
+            try:
                 yield
-        finally:  # what still runs writes into memory that is about to be given back
-            for stream in self._streams:
+            finally:  # what still runs writes into memory that is about to be given back
                 stream.synchronize()
-            self._streams.clear()
 
     def plant(self, n: int, numbers: Integers32, capacity: int) -> None:
         """As `Slots`."""
         self._capacity = {n: 1} | dict.fromkeys(range(LEAF, n), capacity)
         self._arena(n)[:] = cupy.asarray(numbers)
-        cupy.cuda.get_current_stream().synchronize()  # the first launch may be another stream's
 
     @functools.cached_property
     def _forms(self) -> dict[int, tuple[Any, gpu_forms.TreeForm]]:
@@ -74,24 +66,22 @@ class DeviceSlots:
         """The slots of a size; taken from the device when the tree first comes this deep."""
         if m not in self._arenas:
             self._arenas[m] = cupy.empty(self._capacity[m] * slot_size(m), cupy.int32)
-            cupy.cuda.get_current_stream().synchronize()  # which may use what was there, and no other may
         return self._arenas[m]
 
     def launch(self, m: int, tasks: Records, sweeps: int, patience: int) -> Callable[[], Integers32]:
         """As `Slots`."""
-        arenas = {"parents": self._arena(m + 1), "arena": self._arena(m)}
-        self._streams.rotate(1)
-        with self._streams[0]:
-            found = cupy.empty((len(tasks), FOUND), cupy.int32)
-            device_tasks = cupy.asarray(tasks.view(np.int32))
-            rule = {"sweeps": sweeps, "patience": patience, "sharp": SHARP}
-            kernel, way = self._forms[m]
-            arguments = ASCEND_ARGS.packed(**arenas, tasks=device_tasks, found=found, **rule, m=m, group=way.group)
-            kernel((len(tasks),), (32 * m,), arguments, shared_mem=way.shared)
-            answer: Integers32 = cupyx.empty_pinned(found.shape, np.int32)
-            found.get(out=answer, blocking=False)
-            landed = cupy.cuda.Event(disable_timing=True)
-            landed.record()
+        count = len(tasks)
+        found = cupy.empty((count, FOUND), cupy.int32)
+        device_tasks = cupy.asarray(tasks.view(np.int32))
+        buffers = {"parents": self._arena(m + 1), "arena": self._arena(m), "tasks": device_tasks, "found": found}
+        rule = {"sweeps": sweeps, "patience": patience, "sharp": SHARP}
+        kernel, way = self._forms[m]
+        arguments = ASCEND_ARGS.packed(**buffers, **rule, m=m, group=way.group)
+        kernel((count,), (32 * m,), arguments, shared_mem=way.shared)
+        answer: Integers32 = cupyx.empty_pinned(found.shape, np.int32)
+        found.get(out=answer, blocking=False)
+        landed = cupy.cuda.Event(disable_timing=True)
+        landed.record()
         return functools.partial(_landed, landed, answer, (found, device_tasks))
 
     def leaders(self, m: int, slot: int) -> Integers32:

@@ -26,9 +26,10 @@ import numpy as np
 from app.http.fetching import AT_ONCE, LAST
 from app.http.server import SWITCH_S
 from benchmarks.rows import Rows
-from workers.store import blocks
+from workers.store import pool
 from workers.store.arena import MARK, Arena
-from workers.store.upload import Expected, Writer
+from workers.store.expected import Expected
+from workers.store.upload import Writer
 
 STALL_S = 5.0
 
@@ -92,17 +93,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mib", type=int, default=8)
     parser.add_argument("--repeats", type=int, default=25)
-    parser.add_argument("--threads", type=int, default=blocks.THREADS)
+    parser.add_argument("--threads", type=int, default=pool.THREADS)
     parser.add_argument("--send", type=int, default=0, help="the port of the other end")
     arguments = parser.parse_args()
     if arguments.send:
         send(arguments.send, arguments.mib)
         return
-    blocks._Pool.size = arguments.threads
+    pool._Pool.size = arguments.threads
     sys.setswitchinterval(SWITCH_S)
     threading.Thread(target=tick, daemon=True).start()
     tasks: list[str] = []
-    for executor in (blocks.pool().threads, blocks.pool().eyes):
+    for executor in (pool.pool().threads, pool.pool().eyes):
         counted(executor, tasks)
     root, size = Path(tempfile.mkdtemp(dir="/dev/shm", prefix=MARK)), (arguments.mib << 20) + 128
     arena = Arena(root, 4 * size)

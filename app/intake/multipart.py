@@ -2,6 +2,7 @@
 
 import functools
 import io
+import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,8 @@ from starlette.concurrency import run_in_threadpool
 from app.http.fetching import Holder
 from app.http.refusal import Refusal
 from app.intake.body import Fetch, announced, feed, is_short, portions, read_short
-from app.intake.scratch import SCRATCH, before
+from app.intake.scratch import SCRATCH
+from workers.store.marks import before
 from workers.store.upload import Writer
 
 MAX_PARTS = 32
@@ -57,6 +59,8 @@ class Reader:
         self._ended = False
         self._sink: Any
         self._own: memoryview | None = None
+        self.is_sought = False
+        """Whether threads look for the boundary in what came last: `feed` goes on, if only with no bytes."""
         self._scratch = bytearray()
         self._field, self._value = bytearray(), bytearray()
         self._headers: dict[str, str] = {}
@@ -75,7 +79,8 @@ class Reader:
         """Take the next bytes of the body."""
         try:
             for data in portion:
-                self._parser.write(data)
+                for piece in self._found(data) if self.is_sought else (data,):
+                    self._parser.write(piece)
         except MultipartParseError as wrong:
             raise Refusal(400, f"The multipart body cannot be read: {wrong}.") from None
 
@@ -90,12 +95,22 @@ class Reader:
 
     def came(self, view: memoryview) -> None:
         """They are in that memory: what comes before a boundary stays there. Raises as `feed`."""
-        sure = 0 if self._own is None else before(view, self._parser.boundary)
+        if self._own is not None and self._sink.seeks:
+            self._sink.came(len(view))
+            self.is_sought = True
+            return
+        sure = 0 if self._own is None or self.is_sought else before(view, self._parser.boundary)
         rest = bytes(view[sure:])
         if sure:
             self._sink.came(sure)
         if rest:
             self.feed([rest])
+
+    def _found(self, data: bytes) -> Iterable[bytes]:
+        """What the parser has to see: the next bytes, and before them whatever the part has that comes behind it."""
+        self.is_sought = False
+        at = self._sink.marked(data[: len(self._parser.boundary) - 1])
+        return (data,) if at is None else itertools.chain(self._sink.cut(at), (data,))
 
     def fill(self, plain: Iterable[tuple[Head, memoryview]]) -> None:
         """Take all parts, which are cut already. Raises what their sinks do."""
@@ -140,6 +155,8 @@ class Reader:
         kind = self._headers.get("content-type", "").split(";")[0].strip().lower()
         shown = filename.decode("utf-8", "replace") if filename is not None else None
         self._sink = self._open_sink(name)
+        if isinstance(self._sink, Writer):
+            self._sink.seek(self._parser.boundary)
         self.parts[name] = Part(name, shown, kind, self._sink)
 
     def _finish(self) -> None:
@@ -206,4 +223,6 @@ async def read_multipart(
             reader.fill(plain)
     else:
         await feed(portions(request, limit, held.take), reader.feed, Fetch(request, reader, held))
+        if reader.is_sought:
+            await run_in_threadpool(reader.feed, [b""])
     return reader.finish()

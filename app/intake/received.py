@@ -13,7 +13,8 @@ from app.http.refusal import Invalid, Refusal, fault
 from app.intake.body import Text, announced, content_type, is_short, read_json
 from app.intake.multipart import Part, Reader, read_multipart
 from app.intake.visit import Desk, Visit
-from workers.store.upload import UNKNOWN, WORTH_A_SLAB, Expected, Writer
+from workers.store.expected import UNKNOWN, Expected
+from workers.store.upload import WORTH_A_SLAB, Writer
 
 LONGEST_KEY = 255
 AS_JSON = ("application/json", "", "application/x-www-form-urlencoded")  # the last is what `curl -d` says

@@ -18,14 +18,15 @@ from app.http.config import HttpSettings
 from app.http.fetching import Line
 from app.http.main import create_app
 from app.intake.multipart import Reader
-from app.intake.scratch import before
 from tests.app.conftest import Service
 from tests.app.listening import Listening
 from workers.jobs.job import StoreFull
 from workers.store.digests import PIECE, digest_of
+from workers.store.expected import Expected
 from workers.store.folder import Folder
+from workers.store.marks import before
 from workers.store.store import Store
-from workers.store.upload import Expected, Writer
+from workers.store.upload import Writer
 
 NEXT = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 BOUNDARY = b"a-boundary"
@@ -248,6 +249,8 @@ def test_however_a_body_is_cut_its_parts_are_the_same(service: Service, server: 
                 place[:count] = left[:count]
                 reader.came(place[:count])
                 left = left[count:]
+        if reader.is_sought:
+            reader.feed([b""])
         parts = reader.finish()
         assert all(part.sink.is_looked for part in parts.values() if part.sink.is_long)
         assert {name: part.sink.flush().read_bytes() for name, part in parts.items()} == sent
@@ -255,6 +258,61 @@ def test_however_a_body_is_cut_its_parts_are_the_same(service: Service, server: 
     finally:
         for part in reader.parts.values():
             part.sink.close()
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_a_boundary_that_comes_before_a_header_says_ends_the_part_all_the_same(
+    server: Fetched, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Threads find it in what has come, and all behind it is given to the parser."""
+    store: Store = server.app.state.store
+    assert isinstance(store.folder, Folder)
+    mark, cuts, cut = b"\r\n--" + BOUNDARY, list[int](), Writer.cut
+
+    def noted(writer: Writer, at: int) -> Iterator[bytes]:
+        cuts.append(at)
+        return cut(writer, at)
+
+    monkeypatch.setattr(Writer, "cut", noted)
+    for seed in range(20 * block, 20 * block + 20):
+        rng = np.random.default_rng(seed)
+        whole = numbers(160_000, seed)
+        missing = int(rng.choice([0, 1, len(mark) - 1, len(mark), 40, 150, 5_000, 400_000]))
+        behind = bytes(rng.choice([0, 13], int(rng.choice([0, 3, 7_000])))) if missing == 0 else b""
+        sent = {
+            "a": b"{}",
+            "b": whole[: len(whole) - missing] + behind,
+            "c": rng.bytes(int(rng.choice([0, 90, 300_000]))),
+        }
+        body = multipart(sent)
+        size = Expected(len(body) + 500_000, arena=store.folder.arena)
+        reader = Reader(BOUNDARY, lambda name, size=size: store.writer(size=size))  # type: ignore[misc]
+        near = [body.find(mark, 200) + int(rng.integers(-3, len(mark) + 3)) for _ in range(int(rng.integers(0, 4)))]
+        begins = int(rng.integers(400, 9_000))
+        borders = sorted({0, begins, *near, *rng.integers(begins, len(body), 3).tolist(), len(body)})
+        try:
+            for start, stop in itertools.pairwise(borders):
+                left = memoryview(body)[start:stop]
+                if start == 0 or rng.random() < 0.2:
+                    reader.feed([bytes(left)])
+                    continue
+                while left:
+                    place = reader.place()
+                    count = min(len(left), len(place), int(rng.choice([50, 1 << 19, 1 << 22])))
+                    place[:count] = left[:count]
+                    reader.came(place[:count])
+                    left = left[count:]
+            if reader.is_sought:
+                reader.feed([b""])
+            parts = reader.finish()
+            assert {name: part.sink.flush().read_bytes() for name, part in parts.items()} == sent
+            assert {name: part.sink.digest for name, part in parts.items()} == {
+                name: digest_of(data) for name, data in sent.items()
+            }
+        finally:
+            for part in reader.parts.values():
+                part.sink.close()
+    assert len(cuts) > 3
 
 
 @pytest.mark.parametrize("size", [0, 1, 12, 13, 14, 30])

@@ -17,9 +17,10 @@ import pytest
 from workers.store.arena import MARK, Arena, arena_of, is_slab, leased
 from workers.store.codec import Limits
 from workers.store.digests import PIECE, digest_of
+from workers.store.expected import Expected
 from workers.store.layouts import npy as read_npy
 from workers.store.slab import STEP
-from workers.store.upload import Expected, Writer
+from workers.store.upload import Writer
 
 SIZE = 1 << 16
 HOLD = """

@@ -26,11 +26,12 @@ from workers.store import disk
 from workers.store import folder as folder_of_blobs
 from workers.store.arena import KEPT, MARK, Arena, is_slab
 from workers.store.digests import PIECE, digest_of
+from workers.store.expected import Expected
 from workers.store.folder import Folder
 from workers.store.names import file_of, name_of
 from workers.store.opening import arena_for
 from workers.store.store import Store
-from workers.store.upload import WORTH_A_SLAB, Expected, Writer
+from workers.store.upload import WORTH_A_SLAB, Writer
 
 
 @pytest.mark.parametrize(("change", "in_slab"), [(0, True), (-8, False), (8, False), (3 * PIECE, False)])

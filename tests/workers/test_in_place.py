@@ -15,8 +15,9 @@ from tests.workers.test_laid import long_array
 from workers.store import handles
 from workers.store.arena import MARK, Arena
 from workers.store.codec import Form, Limits
+from workers.store.expected import Expected
 from workers.store.in_place import handle_of, read_in_place
-from workers.store.upload import Expected, Writer
+from workers.store.upload import Writer
 
 ANY = Limits()
 SHAPE = 400, 500

@@ -11,10 +11,11 @@ from tests.workers.test_upload import Nobody, npy
 from workers.jobs.job import StoreFull, UploadTooLarge
 from workers.store.codec import AS_FOUND, Limits, read
 from workers.store.digests import digest_of
+from workers.store.expected import Expected
 from workers.store.in_place import read_in_place
 from workers.store.inline import carried
 from workers.store.reference import frozen
-from workers.store.upload import Expected, Writer
+from workers.store.upload import Writer
 
 DATA = npy(np.random.default_rng(0).random((40, 50)))
 

@@ -14,12 +14,13 @@ import pytest
 
 from tests.workers.totals import total_of
 from workers.jobs.job import StoreFull, UploadTooLarge
-from workers.store import blocks, disk
+from workers.store import blocks, disk, pool
 from workers.store.arena import MARK, Arena, is_slab
 from workers.store.codec import Limits, read
 from workers.store.digests import OLD_TREE, PIECE, PLAIN, digest_of
+from workers.store.expected import Expected
 from workers.store.pieces import SHORT
-from workers.store.upload import Expected, Writer
+from workers.store.upload import Writer
 
 LONG = 3 * PIECE + 8 * 1001
 
@@ -49,11 +50,11 @@ def npy(array: np.ndarray[Any, Any]) -> bytes:
 def no_blocks() -> Iterator[None]:
     """All blocks are in others' hands."""
     taken = []
-    while (block := blocks.pool().take()) is not None:
+    while (block := pool.pool().take()) is not None:
         taken.append(block)
     yield
     for block in taken:
-        blocks.pool().give(block)
+        pool.pool().give(block)
 
 
 @pytest.mark.parametrize("size", [0, 1, PIECE, PIECE + 1, 2 * PIECE, LONG])
@@ -81,10 +82,10 @@ def test_without_a_free_block_the_upload_does_it_by_itself(no_blocks: None, tmp_
 def test_blocks_come_back_whatever_happens(tmp_path: Path) -> None:
     def left() -> int:
         taken = []
-        while (block := blocks.pool().take()) is not None:
+        while (block := pool.pool().take()) is not None:
             taken.append(block)
         for block in taken:
-            blocks.pool().give(block)
+            pool.pool().give(block)
         return len(taken)
 
     before = left()
@@ -194,6 +195,8 @@ def test_what_came_is_read_while_it_is_hashed(tmp_path: Path, monkeypatch: pytes
         assert go_on.wait(10)
         return sha256(view)
 
+    monkeypatch.setattr(pool._Pool, "size", 32)  # a thread for each task
+    pool.pool.cache_clear()
     with Writer(Nobody(), 1 << 40, tmp_path, look=True, size=Expected(len(data), arena=arena)) as writer:
         monkeypatch.setattr(hashlib, "sha256", late)
         try:
@@ -204,6 +207,7 @@ def test_what_came_is_read_while_it_is_hashed(tmp_path: Path, monkeypatch: pytes
             go_on.set()
             monkeypatch.undo()
         assert writer.digest == digest_of(data)
+    pool.pool.cache_clear()
 
 
 @pytest.mark.parametrize("came", [LONG - PIECE, LONG])
@@ -213,7 +217,7 @@ def test_who_is_dropped_waits_for_no_hashing(came: int, tmp_path: Path) -> None:
     arena = Arena(tmp_path / f"{MARK}one", 4 * PIECE)
     writer = Writer(Nobody(), 1 << 40, tmp_path, sums=True, look=True, size=Expected(len(data), arena=arena))
     writer.write(data[:PIECE])
-    others = [blocks.pool().threads.submit(go.wait, 30) for _ in range(blocks.THREADS)]
+    others = [pool.pool().threads.submit(go.wait, 30) for _ in range(pool.THREADS)]
     try:
         writer.write(data[PIECE:came])
         closing = threading.Thread(target=writer.close)

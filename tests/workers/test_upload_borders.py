@@ -17,9 +17,10 @@ import pytest
 from kernels import glance, together
 from tests.workers.test_arena import Nobody
 from tests.workers.totals import total_of
-from workers.store import blocks, digests, pieces, slab, upload
+from workers.store import blocks, digests, pieces, pool, slab, upload
 from workers.store.arena import MARK, Arena
-from workers.store.upload import Expected, Writer
+from workers.store.expected import Expected
+from workers.store.upload import Writer
 
 LEAF, PIECE = 4 << 10, 32 << 10
 SHOWN = ("low", "high", "plus", "minus", "masked")
@@ -30,7 +31,7 @@ ODD = (np.inf, -np.inf, np.nan)
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Borders as near to each other as pages allow."""
-    for module in (blocks, digests, upload):
+    for module in (blocks, digests, pool, upload):
         monkeypatch.setattr(module, "PIECE", PIECE)
     for module in (blocks, digests, pieces):
         monkeypatch.setattr(module, "LEAF", LEAF)
@@ -40,9 +41,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(blocks, "END", 4 * PIECE)
     monkeypatch.setattr(slab, "STEP", PIECE)
     monkeypatch.setattr(upload, "WORTH_A_SLAB", 2 * LEAF)
-    blocks.pool.cache_clear()
+    pool.pool.cache_clear()
     yield
-    blocks.pool.cache_clear()
+    pool.pool.cache_clear()
 
 
 def plain_digest(data: bytes) -> str:
@@ -132,3 +133,45 @@ def test_bytes_digest_and_sight_are_those_of_a_plain_look(small: None, block: in
                 check()
             seen += writer.sight is not None
     assert seen > 15
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_threads_find_the_first_mark_wherever_it_lies(small: None, block: int, tmp_path: Path) -> None:
+    mark, found = b"\r\n--a-boundary", 0
+    for seed in range(40 * block, 40 * block + 40):
+        rng = random.Random(seed)
+        array, file = drawn(rng), io.BytesIO()
+        np.save(file, array)
+        data = bytearray(file.getvalue())
+        for _ in range(rng.choice([0, 1, 1, 2, 3])):
+            border = rng.choice([LEAF, 2 * LEAF, 3 * LEAF, PIECE, 2 * PIECE, rng.randrange(len(data))])
+            place = border - rng.randint(0, len(mark))
+            if 200 < place < len(data) - len(mark):
+                data[place : place + len(mark)] = mark
+        part = rng.choice([0, 0, rng.randrange(1, len(mark))])  # of one that goes on behind the end
+        data[len(data) - part :] = mark[:part]
+        following = rng.choice([mark[part:], b"none", b"", mark[part:-1]])
+        size = Expected(len(data), arena=Arena(tmp_path / f"{MARK}one", 32 * PIECE))
+        with Writer(Nobody(), 1 << 40, tmp_path, look=rng.random() < 0.5, size=size) as writer:
+            writer.seek(mark)
+            until = len(data) if rng.random() < 0.7 or len(data) <= 300 else rng.randrange(300, len(data) + 1)
+            writer.write(bytes(data[:200]))  # what is written was searched before
+            portion, at = rng.choice([1000, LEAF, 3 * LEAF + 17, PIECE]), 200
+            while at < until and (memory := writer.place()) is not None:
+                count = min(rng.randint(1, portion), until - at, len(memory))
+                memory[:count] = data[at : at + count]
+                writer.came(count)
+                at += count
+            if not writer.seeks:
+                continue
+            assert at == until
+            seen = bytes(data[:until]) + following
+            wanted = next(k for k in range(len(seen) + 1) if seen.startswith(mark, k) or mark.startswith(seen[k:]))
+            first = writer.marked(following[: len(mark) - 1])
+            assert first == (wanted if wanted < until else None), seed
+            if first is not None:
+                found += 1
+                assert b"".join(writer.cut(first)) == seen[first:until]
+                assert writer.flush().read_bytes() == seen[:first]
+                assert writer.digest == plain_digest(seen[:first])
+    assert found > 10

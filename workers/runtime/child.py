@@ -39,7 +39,7 @@ from workers.runtime.in_turn import in_turn
 from workers.runtime.process import die_with
 from workers.runtime.run import DeviceLost, told
 from workers.runtime.shown import solve_shown
-from workers.store.blocks import only_store, pool
+from workers.store.pool import only_store, pool
 from workers.store.store import Store, open_store
 
 EXIT_DEVICE_LOST = 70

@@ -6,11 +6,9 @@ slower, as it was before there were blocks, and without looking. So a client tha
 from others, and no more.
 """
 
-import functools
 import os
-from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from typing import Any
 
 import numpy as np
@@ -18,14 +16,12 @@ import numpy as np
 from kernels import Glance
 from workers.store.digests import LEAF, PIECE, PLAIN, Hashed, digest_of, leaves_of, tree_of
 from workers.store.disk import hasten
-from workers.store.pieces import Done, Filling, Piece, Whole, known
+from workers.store.marks import before, find
+from workers.store.pieces import Done, Filling, Piece, Shown, Whole, known
+from workers.store.pool import THREADS, pool
 from workers.store.sight import Sight, Watch
 from workers.store.slab import Slab
 
-THREADS = max(1, min(8, os.cpu_count() or 1))
-STORING = max(THREADS, min(16, (os.cpu_count() or 1) // 2))
-"""Of a process that stores and receives nothing: nobody there waits for the interpreter that more threads ask for."""
-MOST_BLOCKS = 3 * THREADS + 2
 STEP = 2 * LEAF
 """Of a piece in a slab so much at a time is handed to a thread while the next bytes come."""
 END = 16 << 20
@@ -33,43 +29,6 @@ END = 16 << 20
 takes the interpreter from who receives, and what is hashed meanwhile is not waited for."""
 LEAD = 2 * THREADS
 """Blocks of one upload that may be under way: a client that is faster than the disk waits."""
-
-
-class _Pool:
-    """Blocks that are free, and threads that work on others."""
-
-    size = THREADS
-
-    def __init__(self) -> None:
-        self.threads = ThreadPoolExecutor(self.size, "blocks")
-        self.eyes = ThreadPoolExecutor(THREADS, "looks")  # a problem is built from what they see, before all is hashed
-        self._free: deque[bytearray] = deque()
-        self._made = 0
-
-    def take(self) -> bytearray | None:
-        """A block, None where all are taken."""
-        try:
-            return self._free.pop()
-        except IndexError:
-            if self._made >= MOST_BLOCKS:  # two threads may both pass: one block more
-                return None
-            self._made += 1
-            return bytearray(PIECE)
-
-    def give(self, block: bytearray) -> None:
-        """Give a block back."""
-        self._free.append(block)
-
-
-@functools.cache
-def pool() -> _Pool:
-    """Of this process, made when first needed."""
-    return _Pool()
-
-
-def only_store() -> None:
-    """This process receives no uploads. Called before anything is stored."""
-    _Pool.size = STORING
 
 
 class Blocks:
@@ -85,6 +44,9 @@ class Blocks:
         lasts: what is written stays as it is until all of it is flushed, so that threads may copy it.
         slab: where they are to be, all of them; None puts them into the file. So does `leave`, and more bytes than it
             has.
+
+    Attributes:
+        mark: what threads look for in a slab, for `marked`.
     """
 
     def __init__(
@@ -110,6 +72,8 @@ class Blocks:
         self._alone: Hashed | None = None  # of a piece for which there was no block
         self._parts: list[Piece] = []
         self._last = False  # the piece that fills the slab is under way before anybody says that it is the last
+        self.mark = b""
+        self._left: tuple[int | None, bytes] = None, b""
         self._glance: Future[Glance | None] | None = None
         if watch is not None and first is not None:
             self._glance = pool().threads.submit(lambda: watch.look(memoryview(start()), 0))
@@ -177,9 +141,10 @@ class Blocks:
 
     def leave(self) -> None:
         """Go on in the file: it gets what is in the slab. Raises OSError."""
-        slab, self._slab = self._slab, None
-        if slab is None:
+        if self._slab is None:
             return
+        self._left = self._marked(0, self._size), self._last_bytes()
+        slab, self._slab = self._slab, None
         wait(self._under_way())  # they may still write to it
         _put(self._descriptor(), slab.view[: self._size], 0)
         inside = self._size % PIECE
@@ -201,7 +166,8 @@ class Blocks:
                 self._slab.ready(self._size)
                 self._block = self._slab.view[self._size : self._size + PIECE]
                 alone = self._slab.size <= PIECE
-                self._piece = Filling(self._block, self._size, self._watch, alone, pool().threads, pool().eyes)
+                look = self._shown if self._watch is not None or self.mark else None
+                self._piece = Filling(self._block, self._size, look, alone, pool().threads, pool().eyes)
                 return
             except OSError:  # no memory: there may be room on the disk
                 self.leave()
@@ -242,6 +208,39 @@ class Blocks:
             if isinstance(block, bytearray):
                 pool().give(block)
 
+    def _shown(self, view: memoryview, at: int) -> Shown:
+        watch = self._watch  # which another piece may end meanwhile
+        return Shown(None if watch is None else watch.look(view, at), self._marked(at, at + len(view)))
+
+    def _marked(self, begin: int, end: int) -> int | None:
+        """Where the mark begins that ends in those bytes of the slab."""
+        if not self.mark or self._slab is None:
+            return None
+        begin = max(0, begin - len(self.mark) + 1)
+        found = find(self._slab.view[begin:end], self.mark)
+        return None if found < 0 else begin + found
+
+    def marked(self, following: bytes) -> int | None:
+        """Where the first mark begins in what came to the slab, or may begin that goes on in the `following` bytes."""
+        last = self._last_bytes()
+        begins, size = before(memoryview(bytearray(last + following)), self.mark), self._size
+        found = self._found()
+        return size - len(last) + begins if found is None and begins < len(last) else found
+
+    def _found(self) -> int | None:
+        if self._slab is None:
+            return self._left[0]
+        if self._slab.size > self._size:  # threads have not been given all of it
+            return self._marked(0, self._size)
+        places = [one.mark for part in self._parts for one in part.shown() if one.mark is not None]
+        return min(places, default=None)
+
+    def _last_bytes(self) -> bytes:
+        """The end of what came to the slab: as much as a mark that goes on behind it may have there."""
+        if self._slab is None:
+            return self._left[1]
+        return bytes(self._slab.view[max(0, self._size - len(self.mark) + 1) : self._size])
+
     def flush(self) -> None:
         """Wait until all that came is written and hashed. Nothing may come after that. Raises OSError."""
         self._end_last()
@@ -252,7 +251,7 @@ class Blocks:
         """Wait until all that came is written and looked at; in a slab it may still be hashed. Else as `flush`."""
         self._end_last()
         for part in self._parts:
-            part.glances()
+            part.shown()
 
     def _end_last(self) -> None:
         self._last = False
@@ -280,7 +279,7 @@ class Blocks:
         self.look()
         if self._watch is None:
             return None
-        glances = [glance for part in self._parts for glance in part.glances()]
+        glances = [shown.glance for part in self._parts for shown in part.shown()]
         return self._watch.sight([self._glance.result(), *glances] if self._glance else glances, self._size)
 
     def _under_way(self) -> list[Future[Any]]:

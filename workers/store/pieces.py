@@ -1,17 +1,26 @@
 """What threads do with a piece of an upload, and what comes of it."""
 
+from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from kernels import Glance
 from workers.store.digests import LEAF, Following, leaves_of
-from workers.store.sight import Watch
 
 SHORT = 1 << 16
-"""So few bytes are hashed in less time than a thread takes to begin."""
-SEEN_HERE = 2 * LEAF
-"""So few are looked at in that time."""
+"""So few bytes are hashed and looked at in less time than a thread takes to begin."""
+
+
+class Shown(NamedTuple):
+    """What some bytes of an upload show: of the numbers, and where in it a mark begins that was looked for."""
+
+    glance: Glance | None
+    mark: int | None
+
+
+Look = Callable[[memoryview, int], Shown]
+"""At bytes that begin at such a byte of the upload. In any thread."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +37,8 @@ class Piece(Protocol):
     def done(self) -> Done:
         """What came of it, once it is written and hashed."""
 
-    def glances(self) -> list[Glance | None]:
-        """What it shows."""
+    def shown(self) -> list[Shown]:
+        """What its bytes show."""
 
     def under_way(self) -> list[Future[Any]]:
         """What threads may still do."""
@@ -48,9 +57,9 @@ class Whole:
         """As `Piece`."""
         return self._work.result()
 
-    def glances(self) -> list[Glance | None]:
+    def shown(self) -> list[Shown]:
         """As `Piece`."""
-        return [self.done().glance]
+        return [Shown(self.done().glance, None)]
 
     def under_way(self) -> list[Future[Any]]:
         """As `Piece`."""
@@ -64,25 +73,25 @@ class Whole:
 class Filling:
     """A piece in a slab, whose memory nobody else wants: threads work on what is there while the next bytes come.
 
-    Each time a thread asks for Python's lock, whoever receives waits for it: a hash does so once in LEAF bytes, NumPy
-    in every pass. So a few bytes are looked at by who receives them, and the checksum is left to who solves.
+    Each change of threads takes Python's lock from who receives. So one task looks at bytes and then hashes them, and
+    the checksum is left to who solves. Whoever reads bytes first waits for memory: the kernel has just written them.
 
     Args:
         memory: of the piece.
         at: where it begins in the upload.
-        watch: looks at it; None where nobody wants to know.
+        look: looks at it; None where nobody wants to know.
         is_alone: it is the whole upload, and hashed from its front by one thread at a time.
-        threads: they hash it.
-        eyes: they look at it. A problem is built from what they see, before all is hashed.
+        threads: they hash it. A problem is built from what they see, before all is hashed.
+        eyes: they look at what is hashed by one thread.
     """
 
     def __init__(
-        self, memory: Any, at: int, watch: Watch | None, is_alone: bool, threads: Executor, eyes: Executor
+        self, memory: Any, at: int, look: Look | None, is_alone: bool, threads: Executor, eyes: Executor
     ) -> None:
-        self._memory, self._at, self._watch = memoryview(memory), at, watch
+        self._memory, self._at, self._look = memoryview(memory), at, look
         self._threads, self._eyes = threads, eyes
         self._following = Following(memory, threads) if is_alone else None
-        self._looks: list[Future[Glance | None]] = []
+        self._looks: list[Future[Shown]] = []
         self._runs: list[Future[bytes]] = []
         self._handed = 0
 
@@ -108,18 +117,32 @@ class Filling:
         self._memory = memoryview(b"")
 
     def _hand(self, until: int, step: int) -> None:
-        """A look at all that is there, and hashes of `step` bytes for each task."""
-        at, view = self._at + self._handed, self._memory[self._handed : until]
-        self._handed = until
-        if self._watch is not None:
-            look, here = self._watch.look, len(view) <= SEEN_HERE
-            self._looks.append(known(look(view, at)) if here else self._eyes.submit(look, view, at))
+        """All that is there, in tasks of `step` bytes."""
+        begin, self._handed = self._handed, until
         if self._following is not None:
+            if self._look is not None:
+                view = self._memory[begin:until]
+                here = len(view) <= SHORT
+                look = self._look
+                at = self._at + begin
+                self._looks.append(known(look(view, at)) if here else self._eyes.submit(look, view, at))
             return
-        for begin in range(0, len(view), step):
-            part = view[begin : begin + step]
-            here = len(part) <= SHORT
-            self._runs.append(known(leaves_of(part)) if here else self._threads.submit(leaves_of, part))
+        for start in range(begin, until, step):
+            part, shown = self._memory[start : min(start + step, until)], Future[Shown]()
+            self._looks.append(shown)
+            if len(part) <= SHORT:
+                self._runs.append(known(self._work(part, self._at + start, shown)))
+            else:
+                self._runs.append(self._threads.submit(self._work, part, self._at + start, shown))
+
+    def _work(self, part: memoryview, at: int, shown: "Future[Shown]") -> bytes:
+        """Look at it, which is told at once, and then hash it."""
+        if shown.set_running_or_notify_cancel():
+            try:
+                shown.set_result(Shown(None, None) if self._look is None else self._look(part, at))
+            except Exception as wrong:
+                shown.set_exception(wrong)
+        return leaves_of(part)
 
     def done(self) -> Done:
         """As `Piece`."""
@@ -127,9 +150,9 @@ class Filling:
             return Done(self._following.digests())
         return Done(b"".join(run.result() for run in self._runs))
 
-    def glances(self) -> list[Glance | None]:
+    def shown(self) -> list[Shown]:
         """As `Piece`."""
-        return [look.result() for look in self._looks] or [None]
+        return [look.result() for look in self._looks] or [Shown(None, None)]
 
     def under_way(self) -> list[Future[Any]]:
         """As `Piece`."""

@@ -16,12 +16,12 @@ import numpy as np
 
 from kernels import Array
 from workers.jobs.job import InputRef, UnknownBlob
-from workers.store.blocks import pool
 from workers.store.digests import digest_of_short
 from workers.store.folder import Folder
 from workers.store.inline import kind_of
 from workers.store.layouts import NUMBERS, npy_form, npy_head
 from workers.store.names import file_of, name_of
+from workers.store.pool import pool
 from workers.store.upload import WORTH_A_SLAB
 
 WORTH_A_THREAD = 1 << 17

@@ -7,9 +7,12 @@ again and drop it took an API process half a millisecond a call.
 import contextlib
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from workers.store.disk import require_space
+
+SLICE = 1 << 20
 
 
 class Spool:
@@ -65,6 +68,13 @@ class Spool:
                 os.close(self._descriptor)
             self._descriptor = -1
             self.path.unlink(missing_ok=True)
+
+
+def slices(there: int | memoryview, begin: int, end: int) -> Iterator[bytes]:
+    """Those bytes of a file that is open, or of memory, a few at a time."""
+    for start in range(begin, end, SLICE):
+        until = min(start + SLICE, end)
+        yield os.pread(there, until - start, start) if isinstance(there, int) else bytes(there[start:until])
 
 
 def _put(descriptor: int, view: memoryview) -> None:

@@ -29,6 +29,7 @@ from workers.store.bucket import Bucket
 from workers.store.codec import AS_FOUND, Form, InvalidUpload, Limits, Reading, read, several, sparse, write_npy
 from workers.store.digests import TREE
 from workers.store.disk import require_space, room
+from workers.store.expected import UNKNOWN, Expected
 from workers.store.folder import Folder
 from workers.store.former import former_form
 from workers.store.inline import unpack
@@ -38,7 +39,7 @@ from workers.store.reference import CSR_PARTS, form_of, frozen, written
 from workers.store.shorts import Sheaf, Short, read_short
 from workers.store.sight import Sight
 from workers.store.swift import read_swift
-from workers.store.upload import UNKNOWN, BlobInfo, Expected, Writer
+from workers.store.upload import BlobInfo, Writer
 
 BRIEF_BYTES = 1 << 20
 SWEEP_BATCH = 200

@@ -1,22 +1,23 @@
 """One upload on its way into the store: to disk as it comes, hashed beside, read once, then kept as its owner's."""
 
-from collections.abc import Callable, Iterable
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
 from workers.jobs.job import DigestMismatch, InputRef, UploadTooLarge
-from workers.store.arena import Arena
-from workers.store.blocks import Blocks, pool
+from workers.store.blocks import Blocks
 from workers.store.codec import AS_FOUND, Form, Limits, Reading, describe, read
 from workers.store.digests import PIECE, TREE, Hashed
 from workers.store.disk import room
-from workers.store.layouts import NPY_START, npy_size
+from workers.store.expected import UNKNOWN, Expected
+from workers.store.layouts import NPY_START
 from workers.store.reference import frozen
 from workers.store.sight import Sight, Watch
 from workers.store.slab import Slab
-from workers.store.spool import Spool
+from workers.store.spool import Spool, slices
 
 
 class Keeper(Protocol):
@@ -52,37 +53,6 @@ class Upload:
         return str(self.reference["blob"])
 
 
-@dataclass(frozen=True)
-class Expected:
-    """How many bytes are to come, as far as somebody said so, and where there may be memory for them.
-
-    Attributes:
-        most: at most so many; 0 where nobody knows.
-        exact: exactly as many as that, of an array that stays as it is until they are flushed. Else the header of an
-            .npy file tells.
-        held: so many bytes stay in memory until somebody wants a file with them. Somebody has counted them.
-    """
-
-    most: int = 0
-    exact: bool = False
-    arena: Arena | None = None
-    held: int = 0
-
-    def take(self, start: bytes, least: int, most: int) -> Slab | None:
-        """A slab for an upload that starts so, of more than `least` bytes and not more than `most`."""
-        size = self.most if self.exact else npy_size(start)
-        fits = least < size <= min(self.most, most)
-        slab = self.arena.take(size, pool().threads) if self.arena is not None and fits else None
-        if slab is not None:
-            try:
-                slab.ready(0)
-            except OSError:
-                slab.close()
-                return None
-        return slab
-
-
-UNKNOWN = Expected()
 WORTH_A_SLAB = 1 << 20
 """Bytes from which threads hash an upload beside those that come next."""
 
@@ -113,6 +83,7 @@ class Writer:
     ) -> None:
         self._keeper = keeper
         self._max_bytes = max_bytes
+        self._folder, self._mark = folder, b""
         self._spool, self._closed = Spool(folder, size.held), False
         self._hash = Hashed(scheme)
         self._alone, self._sums, self._look = scheme != TREE, sums, look
@@ -209,6 +180,40 @@ class Writer:
             self._blocks.came(count)
         self.size += count
 
+    def seek(self, mark: bytes) -> None:
+        """Have threads look for a mark in what comes to `place`, where they can. Called before anything comes."""
+        self._mark = mark
+
+    @property
+    def seeks(self) -> bool:
+        """Whether they do: then `marked` is to be asked before anything else is done with the bytes."""
+        return bool(self._mark) and self._blocks is not None and self._blocks.in_slab
+
+    def marked(self, following: bytes) -> int | None:
+        """Where the first mark begins that threads looked for, or one may that goes on in the `following` bytes; None
+        where all bytes come before one."""
+        assert self._blocks is not None
+        return self._blocks.marked(following)
+
+    def cut(self, at: int) -> Iterator[bytes]:
+        """Take back all that came from byte `at` on, which is told. Nothing may come before that has been read.
+
+        Raises:
+            StoreFull.
+        """
+        spool, slab, blocks, size = self._spool, self._slab, self._blocks, self.size
+        assert blocks is not None
+        with contextlib.ExitStack() as closed, room():
+            for one in (spool, slab, blocks):
+                if one is not None:
+                    closed.callback(one.close)
+            blocks.flush()
+            there = spool.descriptor() if slab is None else slab.view
+            self._spool, self._slab, self._blocks = Spool(self._folder, 0), None, None
+            self._hash, self._expected, self.size = Hashed(TREE), UNKNOWN, 0
+            self.writelines(slices(there, 0, at))
+            yield from slices(there, at, size)
+
     def _begin_there(self, view: memoryview) -> Blocks | None:
         """In a slab from the first byte on, where the first bytes say how much comes."""
         if self._alone or self._expected.arena is None:
@@ -222,7 +227,9 @@ class Writer:
     def _blocks_of(self, first: Hashed | None, start: bytes, again: Callable[[], bytes]) -> Blocks:
         watch = Watch.of(start, self._sums) if self._look else None
         lasts = self._expected.exact
-        return Blocks(self._spool.descriptor, first, watch, again, early=self._look, lasts=lasts, slab=self._slab)
+        blocks = Blocks(self._spool.descriptor, first, watch, again, early=self._look, lasts=lasts, slab=self._slab)
+        blocks.mark = self._mark
+        return blocks
 
     def _begin(self) -> Blocks:
         """More than a piece comes."""

@@ -20,6 +20,7 @@ from kernels.deadline import Deadline
 from kernels.lap import monge
 from kernels.lap.complete import complete
 from kernels.lap.cpu import by_rows as cpu_by_rows
+from kernels.lap.cpu import near_early
 from kernels.lap.cpu import path as steps
 from kernels.lap.cpu import ranked as cpu_ranked
 from kernels.lap.cpu import rejecting as cpu_rejecting
@@ -143,7 +144,8 @@ def solve_one(
             most = 4 * (largest(weights) if known is None else known)
             prices = _square_prices(prepared.cost, -1 if maximize else 1, (u0, v0), most)
             rows = None if u0 is None or v0 is None else (-u0 if maximize else u0)
-            old = None if prices is None else cpu_by_rows.Old(prices, rows)
+            early = looked.beside if known is not None and looked is not None else None
+            old = None if prices is None else cpu_by_rows.Old(prices, rows, early)
         by_rows = cpu_by_rows.solve(weights, prepared, maximize, old, path_limit, deadline)
         if by_rows is not None:
             return by_rows
@@ -271,6 +273,7 @@ def warm_up() -> None:
             _by_shortlists(one, one, False, False, duals, one.size, Deadline())
         _by_shortlists(one[:3], one[:3], False, False, (None, None), one.size, Deadline())
     cpu_by_rows.warm_up(ties)
+    near_early.warm_up()
     cpu_rejecting.warm_up()
     cpu_selected.warm_up()
     cpu_ranked.warm_up()

@@ -319,5 +319,6 @@ def warm_up(ties: Integers) -> None:
         assert lists is not None
         near_rows.list_in_pieces(s, lists, Deadline().expired)
         near_seats.seat_listed(s, lists)
+        steps.list_free(s)
         near_both.augment_both(s, lists, near_back.new_both(s, lists), 0, 0, 1)
         near_path.augment_near(s, lists, 0, 0, 1)

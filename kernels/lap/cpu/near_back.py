@@ -46,11 +46,12 @@ class Both(NamedTuple):
 def new_both(s: Whole, near: Near) -> Both:
     """The lists of `near` by columns, and room for labels."""
     n_rows, n_cols = s.cost.shape
+    listed, offers = n_rows * CAPACITY, 2 * n_rows + LONGEST  # a row that is read again lists a column once more
     both = Both(
-        np.zeros(n_cols + 2, np.int32), np.empty(near.cols.size, np.int32), np.empty_like(near.costs),
+        np.zeros(n_cols + 2, np.int32), np.empty(listed, np.int32), np.empty(listed, s.v.dtype),
         np.full(n_cols, -1, np.int32), np.empty(near.cols.size, np.int32), np.empty(near.cols.size, np.int32),
         np.zeros(n_rows, s.v.dtype), s.v.copy(), np.empty(n_cols, s.v.dtype), np.empty(n_cols, np.int32),
-        np.empty(n_cols, np.int32), np.empty(near.cols.size, s.v.dtype), np.empty(near.cols.size, np.int32),
+        np.empty(n_cols, np.int32), np.empty(offers, s.v.dtype), np.empty(offers, np.int32),
         np.empty_like(near.heap_keys), np.empty_like(near.heap_items),
         np.array([0, 0, near.window[0]], s.v.dtype),
     )  # fmt: skip

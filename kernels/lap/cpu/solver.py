@@ -76,7 +76,8 @@ def solve(problem: Assignment | Rejecting | Selected | Ranked, options: "LapOpti
     Numerics: duals in float64, for float32 weights too; integers in int64, where no sum passes
         16 (n_rows + n_cols) max |c| (checked by the problem).
     Complexity: O(n_rows^2 n_cols) at worst, two sweeps of the matrix and a few dozen reads per row scan in practice.
-        Beside the matrix 12 * 64 bytes a row; a copy when n_rows > n_cols, when maximising, and of narrow integers.
+        Beside the matrix 12 * 64 bytes a row, 1200 from old duals; a copy when n_rows > n_cols, when maximising, and
+        of narrow integers.
     Errors: InvalidProblem for a method that only the GPU has.
     Differs: (1) column reduction assigns nothing and reduction transfer is left out: row reductions on shortlists
         cost less than both; (2) Dijkstra's search scans shortlists and sweeps a row only when an unlisted entry could

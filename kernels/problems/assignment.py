@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kernels.problems import ranges
 from kernels.problems.arrays import FORBIDDEN, Array, Costs, Csr, Indices32, Inputs, InvalidProblem, finite, numeric
 from kernels.problems.ranges import extremes
 from kernels.problems.seen import seen_of
@@ -26,11 +27,15 @@ MOST = {"i": (1 << 63) - 1, "f": sys.float_info.max}
 
 
 class Looked(NamedTuple):
-    """What the checks saw of `weights`: the largest permitted magnitude, and whether integers hold `FORBIDDEN`."""
+    """What the checks saw of `weights`: the largest permitted magnitude, and whether integers hold `FORBIDDEN`.
+
+    `beside` is what a solver made of the rows meanwhile (`ranges.beside`), for it alone.
+    """
 
     weights: Costs
     largest: int | float
     masked: bool
+    beside: ranges.Beside | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,15 +71,16 @@ def dense_assignment(inputs: Inputs, maximize: bool) -> Assignment:
         raise InvalidProblem("cost", "is sparse; expected a dense array (the auction solver takes CSR)")
     weights = numeric("cost", np.asanyarray(cost), ndim=(2, 3))
     sizes = _sizes(inputs, weights.shape)
+    beside = _beside(weights, maximize, inputs)
     if sizes is None:
-        largest, masked = _largest(weights.reshape(-1, weights.shape[-1]), maximize)
+        largest, masked = _largest(weights.reshape(-1, weights.shape[-1]), maximize, beside)
     else:
         found = [_largest(weights[k, :rows, :cols], maximize) for k, (rows, cols) in enumerate(sizes)]
         largest, masked = max(largest for largest, _ in found), any(masked for _, masked in found)
     check_range("cost", largest, weights.dtype, weights.shape[-2] + weights.shape[-1], masked)
     u0 = _duals("u0", inputs, weights.shape[:-1])
     v0 = _duals("v0", inputs, (*weights.shape[:-2], weights.shape[-1]))
-    return Assignment(weights, maximize, sizes=sizes, u0=u0, v0=v0, looked=Looked(weights, largest, masked))
+    return Assignment(weights, maximize, sizes=sizes, u0=u0, v0=v0, looked=Looked(weights, largest, masked, beside))
 
 
 def check_range(
@@ -97,11 +103,23 @@ def check_range(
         )
 
 
-def _largest(weights: Costs, maximize: bool) -> tuple[int | float, bool]:
+def _beside(weights: Costs, maximize: bool, inputs: Inputs) -> ranges.Beside | None:
+    """What a solver does with the rows while they are checked, where it is to start from prices that are fine."""
+    v0 = inputs.get("v0")
+    if ranges.beside is None or not isinstance(v0, np.ndarray) or v0.dtype.kind != "f" or weights.ndim != 2:
+        return None
+    if v0.shape != weights.shape[1:] or not np.isfinite(v0).all():
+        return None
+    return ranges.beside(weights, maximize, v0)
+
+
+def _largest(weights: Costs, maximize: bool, beside: ranges.Beside | None = None) -> tuple[int | float, bool]:
     """The largest permitted magnitude, after refusing what is neither finite nor forbidden; are integers masked?"""
     allow = -math.inf if maximize else math.inf
     if (seen := seen_of(weights)) is not None and seen.allows(allow):
         return seen.largest, seen.masked
+    if beside is not None and (found := beside()) is not None:
+        return found, False
     largest: int | float = 0
     masked, wide = False, weights.dtype == np.int64
     rows = max(1, (1 << 17) // weights.shape[1])  # a block that stays in the cache between two passes

@@ -5,7 +5,7 @@ Who only takes jobs loads no numba. Who solves them has `kernels.ranging` put it
 
 from collections.abc import Callable
 
-from kernels.problems.arrays import Costs
+from kernels.problems.arrays import Amounts, Costs
 
 FEW = 1 << 13
 """Entries up to which NumPy finds the places of both sooner."""
@@ -19,6 +19,10 @@ def by_numpy(array: Costs) -> Ends:
 
 ends_of: Callable[[Costs], Ends] = by_numpy
 """The same of a contiguous array; at least one of the two is NaN where there is one."""
+Beside = Callable[[], float | None]
+"""What is done with costs while they are read: the largest magnitude, or None where they are not all finite."""
+beside: Callable[[Costs, bool, Amounts], Beside | None] | None = None
+"""Makes that of costs, whether they are to be maximised, and finite prices to start from; see lap/cpu/near_early.py."""
 
 
 def extremes(array: Costs) -> Ends:

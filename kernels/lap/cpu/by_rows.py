@@ -8,7 +8,7 @@ import numpy as np
 from kernels.deadline import Deadline
 from kernels.lap import monge
 from kernels.lap.complete import complete
-from kernels.lap.cpu import near, near_path, near_seats, whole
+from kernels.lap.cpu import near, near_back, near_both, near_path, near_rows, near_seats, whole
 from kernels.lap.cpu import whole_path as steps
 from kernels.lap.cpu.monge import corner_of
 from kernels.lap.cpu.progress import Watch
@@ -39,15 +39,14 @@ CONSTANTS: dict[str, tuple[Costs, AnyIntegers]] = {
 NOBODY = {bits.dtype.char: np.zeros(0, bits.dtype) for _, bits in CONSTANTS.values()}
 """In place of earlier pairs, where there were none."""
 NARROW = np.dtype(np.int32)
-MOST_TOLD = {"i4": 5 * whole.NARROW, "i8": 1 << 58}
-"""Duals of rows that are beyond c - v are cut to this, so that a window above them stays within the type."""
 VALUES: dict[str, Any] = {"narrow": NARROW, "i": np.dtype(np.int64), "f": np.dtype(np.float64)}
 
 
 class PreparedCosts(NamedTuple):
     """The costs of one problem to be minimised, with n_rows <= n_cols, and the constants of their arithmetic.
 
-    `given` are the weights that it was made of; `limits` and `bits` are those of `whole.new_whole`.
+    `given` are the weights that it was made of; `limits` and `bits` are those of `whole.new_whole`. Prices and all that
+    is worked out have the type of `limits`; only a warm start may have costs of float32 beside that.
     """
 
     given: Costs
@@ -57,10 +56,14 @@ class PreparedCosts(NamedTuple):
 
 
 class Old(NamedTuple):
-    """Duals to start from: prices of the columns, and of each row what c - v of its earlier pair is, where known."""
+    """Duals to start from: prices of the columns, and of each row what c - v of its earlier pair is, where known.
+
+    `early` are lists that the checks may have made at these prices: a `near_early.Early`.
+    """
 
     prices: Amounts
     rows: Costs | None = None
+    early: Any = None
 
 
 def prepared_costs(
@@ -81,7 +84,8 @@ def prepared_costs(
         inf = infinity(True, masked)
         cost = _turned(weights.astype(np.int64, copy=False), maximize)
         return PreparedCosts(weights, cost, np.array([inf, -inf]), np.array([inf, 0]))
-    cost = _turned(weights.astype(np.float64, copy=False), maximize)
+    as_given = warm and weights.shape[0] == weights.shape[1]  # lists have their costs in float64
+    cost = _turned(weights if as_given else weights.astype(np.float64, copy=False), maximize)
     return PreparedCosts(weights, cost, *CONSTANTS["f"])
 
 
@@ -160,28 +164,38 @@ def solve(
     Up to `at_once` entries (AT_ONCE) are solved without a look at the clock. None where int32 does not suffice, or
     where there is no full assignment: the steps on shortlists tell why.
     """
-    v = np.zeros(prepared.cost.shape[1], prepared.cost.dtype) if old is None else old.prices.astype(prepared.cost.dtype)
+    value = prepared.limits.dtype
+    v = np.zeros(prepared.cost.shape[1], value) if old is None else old.prices.astype(value)
     own = _bits_of(None if old is None else old.rows, prepared)
     start = -1 if prepared.cost.shape[0] < prepared.cost.shape[1] else 0 if old is None else 1
     at_once = AT_ONCE if at_once is None else at_once
     turned = weights.shape[0] > weights.shape[1]
     if prepared.cost.size <= at_once and path_limit >= prepared.cost.shape[0] and not deadline.expired():
-        return _at_once(prepared, v, start, own, maximize)
-    s = whole.new_whole(
-        untouched(prepared.cost), prepared.limits, prepared.bits, v, np.empty(prepared.cost.shape[0], np.int64)
-    )
-    told = _told(None if old is None else old.rows, v.dtype)
-    ended = _run(s, start, own, told, path_limit, deadline, _as_watched(s, prepared.given, maximize))
+        return _at_once(_widened(prepared), v, start, own, maximize)
+    if old is None:
+        prepared = _widened(prepared)
+    made = old.early.take(prepared.cost, v) if old is not None and old.early is not None else None
+    if made is not None:
+        s, lists = made
+    else:
+        col_of = np.empty(prepared.cost.shape[0], np.int64)
+        s, lists = whole.new_whole(untouched(prepared.cost), prepared.limits, prepared.bits, v, col_of), None
+    ended = _run(s, lists, start, own, path_limit, deadline, _as_watched(s, prepared.given, maximize))
     if ended is Termination.INFEASIBLE:
         return None
     u = np.zeros(prepared.cost.shape[0], v.dtype)
     steps.close(s, u, ended is not Termination.OPTIMAL)
-    arrays = _arrays(s.col_of, s.row_of.astype(np.int64) if turned else None, u, v, maximize)
+    arrays = _arrays(s.col_of, s.row_of.astype(np.int64) if turned else None, u, s.v, maximize)
     counts = s.counts.tolist()
     facts, iterations = _facts(counts), counts[steps.REDUCTIONS] + counts[steps.PATHS]
     if ended is not Termination.OPTIMAL and (violator := complete(weights, maximize, arrays["assignment"])):
         return Solution(Termination.INFEASIBLE, "sap", violator, iterations, facts=facts)
     return Solution(ended, "sap", arrays, iterations, facts=facts)
+
+
+def _widened(prepared: PreparedCosts) -> PreparedCosts:
+    """With costs of the type of prices."""
+    return prepared._replace(cost=prepared.cost.astype(prepared.limits.dtype, copy=False))
 
 
 def _bits_of(rows: Costs | None, prepared: PreparedCosts) -> AnyIndices:
@@ -212,25 +226,20 @@ def _facts(counts: list[int]) -> dict[str, int]:
     return {"row_reductions": counts[0], "rows_scanned": 0, "paths": counts[2], "rows_read_whole": counts[1]}
 
 
-def _told(rows: Costs | None, dtype: np.dtype[Any]) -> Costs:
-    """Duals of rows in the numbers of a search, or none."""
-    if rows is None or dtype.kind == "f":
-        return np.zeros(0, dtype) if rows is None else np.ascontiguousarray(rows, dtype)
-    most = MOST_TOLD[dtype.str[1:]]
-    return np.clip(np.rint(rows), -most, most).astype(dtype)
-
-
 def _run(
-    s: whole.Whole, start: int, own: AnyIntegers, told: Costs, path_limit: int, deadline: Deadline, view: Any
-) -> Termination:
+    s: whole.Whole, lists: near.Near | None, start: int, own: AnyIntegers, path_limit: int, deadline: Deadline,
+    view: Any,
+) -> Termination:  # fmt: skip
     """All steps, with looks at the clock between them; INFEASIBLE where they cannot go on here."""
     n_rows, n_cols = s.cost.shape
     rows_per_chunk = max(1, CHUNK // n_cols)
-    lists = near.new_near(s.cost, s.v, told) if start == 1 else None
-    if lists is not None:
-        if ended := near.list_in_pieces(s, lists, deadline.expired):
+    if lists is None and start == 1:
+        lists = near.new_near(s)
+        if lists is not None and (ended := near_rows.list_in_pieces(s, lists, deadline.expired)):
             return ended
+    if lists is not None:
         near_seats.seat_listed(s, lists)
+    s = _wide(s, lists)
     for first in range(0, n_rows if start >= 0 and lists is None else 0, rows_per_chunk):
         if ended := deadline.expired():
             s.v[s.v >= s.inf] = 0
@@ -242,9 +251,11 @@ def _run(
             seat_rows(s, first, last, own)
     if lists is not None and lists.seen[near.CROWDS] * near_path.SHARE > n_rows:
         lists = None
+        s = _wide(s, lists)
         match_ties(s)
     few = start == 1 and steps.list_free(s) * steps.FEW <= n_rows
     lists = lists if few else None  # reductions would part pairs whose costs the lists hold
+    s = _wide(s, lists)
     for _ in range(0 if few else 2):
         n_free, at, kept, done = steps.list_free(s), 0, 0, 0
         while at < n_free and done < steps.REDUCTIONS_PER_ROW * n_rows:
@@ -253,40 +264,61 @@ def _run(
             budget = min(rows_per_chunk, steps.REDUCTIONS_PER_ROW * n_rows - done)
             at, kept = steps.reduce_rows(s, at, kept, n_free, budget)
             done += budget
+    return _augment(s, lists, path_limit, deadline, view)
+
+
+def _augment(s: whole.Whole, lists: near.Near | None, path_limit: int, deadline: Deadline, view: Any) -> Termination:
+    """Paths for the rows that are left: from both ends over lists, from the row, by whole rows."""
     n_free, at = steps.list_free(s), 0
     last = min(n_free, path_limit)
     watch = Watch(view, steps.least_of_free(s, n_free), n_free, view.turned, deadline) if deadline.heard else None
+    both = near_back.new_both(s, lists) if lists is not None and at < last else None
+    from_both = both
     while at < last:
         if ended := deadline.expired():
             return ended
         if lists is None:
             at = steps.augment(s, at, last, CHUNK)
+        elif from_both is not None:
+            at = near_both.augment_both(s, lists, from_both, at, last, CHUNK)
+            from_both = None if lists.seen[near.GAVE_UP] else both
+            lists.seen[near.GAVE_UP] = 0
         else:
             at = near_path.augment_near(s, lists, at, last, CHUNK)
-            lists = None if lists.seen[near.GAVE_UP] else lists
+            if lists.seen[near.GAVE_UP]:
+                lists = None
+                s = _wide(s, lists)
         if at < 0:
             return Termination.INFEASIBLE
         if watch is not None:
-            watch.report(n_free - at, int(s.counts[steps.PATHS]))
+            risen = 0 if both is None else both.most[near_back.RISEN].item()
+            watch.report(n_free - at, int(s.counts[steps.PATHS]), risen)
     return Termination.OPTIMAL if last == n_free else Termination.ITERATION_LIMIT
 
 
+def _wide(s: whole.Whole, lists: near.Near | None) -> whole.Whole:
+    """The same search, for whole rows in the type of its prices; lists can do with float32."""
+    if lists is not None or s.cost.dtype == s.v.dtype:
+        return s
+    return s._replace(cost=untouched(s.cost.astype(s.v.dtype)))
+
+
 def warm_up(ties: Integers) -> None:
-    """Compile every step for int32, int64 and float64, from small integers that leave rows for the paths."""
+    """Compile every step for all types, from small integers that leave rows for the paths."""
     wide = ties.astype(np.int64) << 40
-    for weights in (ties.astype(np.int32), wide, ties.astype(np.float64)):
+    for weights in (ties.astype(np.int32), wide, ties.astype(np.float64), ties.astype(np.float32)):
         prepared = prepared_costs(weights, False, False, True)
         assert prepared is not None
-        for old in (None, Old(np.zeros(ties.shape[1], prepared.cost.dtype))):
+        for old in (None, Old(np.zeros(ties.shape[1], prepared.limits.dtype))):
             for at_once in (0, AT_ONCE):
                 solve(weights, prepared, False, old, weights.size, Deadline(), at_once)
         spread = prepared.cost * prepared.cost.dtype.type(3) + np.arange(len(ties)).astype(prepared.cost.dtype)
-        prepared, col_of = prepared._replace(cost=spread), np.empty(ties.shape[0], np.int64)
-        s = whole.new_whole(
-            untouched(prepared.cost), prepared.limits, prepared.bits, np.zeros_like(prepared.cost[0]), col_of
-        )
-        lists = near.new_near(s.cost, s.v, s.v)
+        v, col_of = np.zeros(len(spread), prepared.limits.dtype), np.empty(len(spread), np.int64)
+        s = whole.new_whole(untouched(spread), prepared.limits, prepared.bits, v, col_of)
+        lists = near.new_near(s)
         assert lists is not None
-        near.list_in_pieces(s, lists, Deadline().expired)
+        near_rows.list_in_pieces(s, lists, Deadline().expired)
         near_seats.seat_listed(s, lists)
+        steps.list_free(s)
+        near_both.augment_both(s, lists, near_back.new_both(s, lists), 0, 0, 1)
         near_path.augment_near(s, lists, 0, 0, 1)

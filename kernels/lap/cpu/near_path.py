@@ -12,10 +12,8 @@ from kernels.lap.cpu.near import (
     LONGEST,
     USED,
     Near,
-    entries_within,
-    keep_list,
-    least_entry,
 )  # fmt: skip
+from kernels.lap.cpu.near_rows import entries_within, keep_list, least_entry
 from kernels.lap.cpu.seats import flip
 from kernels.lap.cpu.shortlist import inner, jit
 from kernels.lap.cpu.whole import Whole, inlined
@@ -104,7 +102,8 @@ def offer_near(s: Whole, near: Near, i: int, place: int, at: tuple[Any, Any, Any
     value, (_, base, own) = s.v.dtype.type, at
     for t in range(near.start[i], near.start[i] + near.held[i]):
         found = offer(s, near, i, near.cols[t], near.costs[t], at, found)
-    near.limit[place] = max(base, value(base + value(near.bound[i] - own)))
+    beyond = value(0) if near.held[i] == CROWDED else max(value(0), value(near.bound[i] - own))
+    near.limit[place] = value(base + beyond)
     return found
 
 
@@ -128,7 +127,7 @@ def offer_wider(s: Whole, near: Near, i: int, place: int, at: tuple[Any, Any, An
         bound = value(before + step)
         if max(base, value(base + value(bound - own))) <= near.limit[place]:
             break
-        n_found = entries_within(s, near, i, bound, LONGEST)
+        n_found = entries_within(s, near, s.v, i, bound, LONGEST)
         if n_found <= LONGEST:
             break
         step = value(step / WIDER)

@@ -8,11 +8,11 @@ from kernels.lap.cpu.borrowed import borrowed
 from kernels.lap.cpu.near import CROWDED, Near
 from kernels.lap.cpu.seats import flip, take_free
 from kernels.lap.cpu.shortlist import inner, jit
-from kernels.lap.cpu.whole import Whole, order
+from kernels.lap.cpu.whole import Whole, inlined, order
 from kernels.problems.arrays import Indices, Indices32
 
 
-@inner
+@inlined
 def take(col_of: Indices, row_of: Indices32, i: int, j: int) -> None:
     """Pair row i with column j if both are free."""
     if col_of[i] < 0 and row_of[j] < 0:
@@ -38,7 +38,7 @@ def seat_listed(s: Whole, near: Near) -> None:
             near.paid[i] = cost_of_pair(s, near, i)
 
 
-@inner
+@inlined
 def cost_of_pair(s: Whole, near: Near, i: int) -> Any:
     """The cost of row i's pair, which nearly always is listed: the matrix itself is far away."""
     for t in range(near.start[i], near.start[i] + near.held[i]):

@@ -37,8 +37,11 @@ class Watch:
         self._objective: Number | None = None
         self._least = least
 
-    def report(self, n_left: int, paths: int) -> None:
-        """Tell how far the search is; at times with the objective of its pairs, completed greedily, and the bound."""
+    def report(self, n_left: int, paths: int, risen: Number = 0) -> None:
+        """Tell how far the search is; at times with the objective of its pairs, completed greedily, and the bound.
+
+        `risen`: no price has risen by more since the watch began.
+        """
         elapsed, state, bound = self._deadline.elapsed_s, self._state, None
         if not self._deadline.heard:
             return
@@ -48,11 +51,11 @@ class Watch:
                 self._objective = found
                 self._deadline.show(self._assignment(col_of))
             self._next_s = SHARE * self._deadline.elapsed_s
-        bound = self._bound()
+        bound = self._bound(risen)
         fraction = self._pace.fraction(n_left, elapsed)
         self._deadline.report(paths, self._objective, bound, fraction)
 
-    def _bound(self) -> Number | None:
+    def _bound(self, risen: Number) -> Number | None:
         """What the present prices are worth, in the sense of the problem."""
         state = self._state
         rows = np.flatnonzero(state.col_of >= 0)
@@ -60,6 +63,7 @@ class Watch:
         free = [self._least.get(i, state.inf) for i in np.flatnonzero(state.col_of < 0).tolist()]
         if any(least >= state.inf for least in free):
             return None
+        free = [least - risen for least in free]
         own = state.cost[rows, cols] * state.sign
         terms = np.concatenate([own, -state.v[cols], state.v, np.array(free, state.v.dtype)])
         total = _sum(terms)

@@ -20,6 +20,7 @@ from kernels.deadline import Deadline
 from kernels.lap import monge
 from kernels.lap.complete import complete
 from kernels.lap.cpu import by_rows as cpu_by_rows
+from kernels.lap.cpu import near_early
 from kernels.lap.cpu import path as steps
 from kernels.lap.cpu import ranked as cpu_ranked
 from kernels.lap.cpu import rejecting as cpu_rejecting
@@ -75,7 +76,8 @@ def solve(problem: Assignment | Rejecting | Selected | Ranked, options: "LapOpti
     Numerics: duals in float64, for float32 weights too; integers in int64, where no sum passes
         16 (n_rows + n_cols) max |c| (checked by the problem).
     Complexity: O(n_rows^2 n_cols) at worst, two sweeps of the matrix and a few dozen reads per row scan in practice.
-        Beside the matrix 12 * 64 bytes a row; a copy when n_rows > n_cols, when maximising, and of narrow integers.
+        Beside the matrix 12 * 64 bytes a row, 1200 from old duals; a copy when n_rows > n_cols, when maximising, and
+        of narrow integers.
     Errors: InvalidProblem for a method that only the GPU has.
     Differs: (1) column reduction assigns nothing and reduction transfer is left out: row reductions on shortlists
         cost less than both; (2) Dijkstra's search scans shortlists and sweeps a row only when an unlisted entry could
@@ -143,7 +145,8 @@ def solve_one(
             most = 4 * (largest(weights) if known is None else known)
             prices = _square_prices(prepared.cost, -1 if maximize else 1, (u0, v0), most)
             rows = None if u0 is None or v0 is None else (-u0 if maximize else u0)
-            old = None if prices is None else cpu_by_rows.Old(prices, rows)
+            early = looked.beside if known is not None and looked is not None else None
+            old = None if prices is None else cpu_by_rows.Old(prices, rows, early)
         by_rows = cpu_by_rows.solve(weights, prepared, maximize, old, path_limit, deadline)
         if by_rows is not None:
             return by_rows
@@ -271,6 +274,7 @@ def warm_up() -> None:
             _by_shortlists(one, one, False, False, duals, one.size, Deadline())
         _by_shortlists(one[:3], one[:3], False, False, (None, None), one.size, Deadline())
     cpu_by_rows.warm_up(ties)
+    near_early.warm_up()
     cpu_rejecting.warm_up()
     cpu_selected.warm_up()
     cpu_ranked.warm_up()

@@ -44,6 +44,25 @@ class VectorCode:
         pointer, align = self._pointer(place, index)
         return self.builder.load(pointer, align=align)
 
+    def widened(self, vector: Any, like: int) -> Any:
+        """Numbers in the type of an array: float32 as float64."""
+        wide = self._context.get_data_type(self._kinds[like].dtype)
+        if vector.type.element == wide:
+            return vector
+        return self.builder.fpext(vector, ir.VectorType(wide, self.lanes))
+
+    def size_bits(self, vector: Any) -> Any:
+        """The bits of floats without their sign: whole numbers in the order of their sizes, NaN beyond infinity."""
+        width = 64 if vector.type.element == ir.DoubleType() else 32
+        words = ir.VectorType(ir.IntType(width), self.lanes)
+        return self.builder.and_(
+            self.builder.bitcast(vector, words), ir.Constant(words, [(1 << width - 1) - 1] * self.lanes)
+        )
+
+    def larger_bits(self, x: Any, y: Any) -> Any:
+        """The larger ones of whole numbers."""
+        return self.builder.select(self.builder.icmp_signed(">", x, y), x, y)
+
     def store(self, vector: Any, place: int, index: Any) -> None:
         """Put so many numbers into an array."""
         pointer, align = self._pointer(place, index)

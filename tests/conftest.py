@@ -23,13 +23,14 @@ LONGEST = (
     "kernels/test_cuda_sources.py",
     "workers/test_crash.py",
     "fuzz/test_fuzz.py",
+    "app/test_cli.py",
+    "kernels/test_qap_levels.py",
     "workers/test_shown.py",
     "app/test_growth.py",
     "app/test_costly_bytes.py",
     "workers/test_sentinel.py",
     "kernels/test_no_compiling.py",
     "workers/test_faults.py",
-    "app/test_cli.py",
     "workers/test_together.py",
     "kernels/test_estimates.py",
     "workers/test_life.py",
@@ -39,6 +40,8 @@ LONGEST = (
     "app/test_agents.py",
     "workers/test_audit.py",
     "workers/test_former_release.py",
+    "web/test_walks.py",
+    "web/test_people.py",
 )
 """Files that take tens of seconds. Those that wait and those that compute take turns, so that both cores are used."""
 if (
@@ -69,12 +72,19 @@ read_certificates_once()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Side by side, the longest files start first: else one process is still busy when the others have ended."""
+    """Side by side, the longest files start first: else one process is still busy when the others have ended.
+
+    The folders of the others take turns, since those of kernels/ compute, and those of app/ and workers/ wait.
+    """
     if hasattr(config, "workerinput"):
         turns = {ROOT / "tests" / name: turn for turn, name in enumerate(LONGEST)}
         if lost := [str(path) for path in turns if not path.exists()]:
             raise pytest.UsageError(f"LONGEST names files that are not there: {lost}")
-        items.sort(key=lambda item: turns.get(item.path, len(turns)))
+        folders: dict[Path, list[Path]] = {}
+        for path in dict.fromkeys(item.path for item in items):
+            folders.setdefault(path.parent, []).append(path)
+        share = {path: k / len(files) for files in folders.values() for k, path in enumerate(files)}
+        items.sort(key=lambda item: (turns.get(item.path, len(turns)), share[item.path]))
 
 
 def pytest_collection_finish() -> None:

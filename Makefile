@@ -44,8 +44,9 @@ demo: $(if $(GPU),install,$(BIN)/allot) ## start everything on a free port, solv
 serve: install ## run API, workers and (unless ALLOT_REDIS_URL is set) Redis in the foreground
 	$(BIN)/allot serve
 
-test: $(VENV)/dev ## lint, type-check and run the tests that this machine can, each page in one width
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy $(TYPED)
+test: check tests ## lint, type-check and run the tests that this machine can, each page in one width
+
+tests: $(VENV)/dev ## the tests alone
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not long and not again"
 
 check: $(VENV)/dev ## lint and types only
@@ -134,4 +135,4 @@ release: $(TOOLS)/ready ## wheels and sdists of service and client, SBOMs, and i
 		--output-file dist/allot-$$image.cdx.json || exit 1; done
 	$(TOOLS)/bin/python deploy/pins.py dist/compose.pinned.yml || echo "images are named by tag alone"
 
-.PHONY: guided charttools nextpython help install demo serve test check wheel fuzz long soak fair attack sanitize bench coverage update release web docs pictures test-web
+.PHONY: guided charttools nextpython help install demo serve test tests check wheel fuzz long soak fair attack sanitize bench coverage update release web docs pictures test-web

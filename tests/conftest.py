@@ -1,9 +1,13 @@
+import functools
+import gc
 import logging
 import os
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import certifi
 import httpx
 import pytest
 from anyio import open_file  # noqa: F401  # else loaded when first used: too deep in a server to be rewritten
@@ -19,13 +23,14 @@ LONGEST = (
     "kernels/test_cuda_sources.py",
     "workers/test_crash.py",
     "fuzz/test_fuzz.py",
+    "app/test_cli.py",
+    "kernels/test_qap_levels.py",
     "workers/test_shown.py",
     "app/test_growth.py",
     "app/test_costly_bytes.py",
     "workers/test_sentinel.py",
     "kernels/test_no_compiling.py",
     "workers/test_faults.py",
-    "app/test_cli.py",
     "workers/test_together.py",
     "kernels/test_estimates.py",
     "workers/test_life.py",
@@ -35,22 +40,57 @@ LONGEST = (
     "app/test_agents.py",
     "workers/test_audit.py",
     "workers/test_former_release.py",
+    "web/test_walks.py",
+    "web/test_people.py",
 )
 """Files that take tens of seconds. Those that wait and those that compute take turns, so that both cores are used."""
 if (
     "PYTEST_XDIST_WORKER" in os.environ
 ):  # before NumPy is loaded: threads that spin take the cores from the other processes
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+gc.disable()  # until all tests are collected: looking at them over and over took a fifth of the time
 os.environ["PYTHONPATH"] = os.pathsep.join([*HERE, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
+def read_certificates_once() -> None:
+    """Every client of httpx reads the world's certificates: 21 ms of processor time, which thousands of tests spent."""
+    made = ssl.create_default_context
+
+    @functools.cache
+    def trusting(certificates: str) -> ssl.SSLContext:
+        return made(cafile=certificates)
+
+    def create(*given: Any, **named: Any) -> ssl.SSLContext:
+        if not given and named == {"cafile": certifi.where()}:
+            return trusting(certifi.where())
+        return made(*given, **named)
+
+    ssl.create_default_context = create
+
+
+read_certificates_once()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Side by side, the longest files start first: else one process is still busy when the others have ended."""
+    """Side by side, the longest files start first: else one process is still busy when the others have ended.
+
+    The folders of the others take turns, since those of kernels/ compute, and those of app/ and workers/ wait.
+    """
     if hasattr(config, "workerinput"):
         turns = {ROOT / "tests" / name: turn for turn, name in enumerate(LONGEST)}
         if lost := [str(path) for path in turns if not path.exists()]:
             raise pytest.UsageError(f"LONGEST names files that are not there: {lost}")
-        items.sort(key=lambda item: turns.get(item.path, len(turns)))
+        folders: dict[Path, list[Path]] = {}
+        for path in dict.fromkeys(item.path for item in items):
+            folders.setdefault(path.parent, []).append(path)
+        share = {path: k / len(files) for files in folders.values() for k, path in enumerate(files)}
+        items.sort(key=lambda item: (turns.get(item.path, len(turns)), share[item.path]))
+
+
+def pytest_collection_finish() -> None:
+    """What has been collected stays: no collection of garbage need look at it again."""
+    gc.freeze()
+    gc.enable()
 
 
 def gpu_is_here() -> bool:

@@ -1,6 +1,7 @@
 """Who may import whom (docs/architecture.md), read from the imports themselves, also those inside functions."""
 
 import ast
+import functools
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -119,7 +120,12 @@ def files(floor: str) -> list[Path]:
     return sorted((ROOT / floor).rglob("*.py"))
 
 
-def imports(path: Path) -> Iterator[str]:
+@functools.cache
+def imports(path: Path) -> list[str]:
+    return list(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
@@ -255,7 +261,8 @@ def test_a_process_never_loads_what_it_has_no_use_for(programs: str, foreign: tu
 
 def test_kernels_import_no_circle() -> None:
     """Imports at the top of a file, as they run when it is loaded; those inside functions wait until all is loaded."""
-    needs = {module_of(path): set(loaded(path)) & set(map(module_of, files("kernels"))) for path in files("kernels")}
+    modules = set(map(module_of, files("kernels")))
+    needs = {module_of(path): set(loaded(path)) & modules for path in files("kernels")}
     settled: set[str] = set()
     while ready := {name for name in needs.keys() - settled if needs[name] <= settled}:
         settled |= ready

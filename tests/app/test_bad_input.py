@@ -1,5 +1,6 @@
 """Every bad input of the contract: a problem document that names the field, and nothing enqueued."""
 
+import functools
 import gzip
 import io
 import json
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from tests.app.conftest import LAP
+from tests.bombs import Made, made
 
 NAN = float("nan")
 SQUARE = [[1, 2], [3, 4]]
@@ -107,6 +109,7 @@ def lying(shape: str) -> bytes:
     return npy(np.ones((2, 2))).replace(b"(2, 2), }" + b" " * (len(shape) - 6), shape.encode() + b", }", 1)
 
 
+@functools.cache
 def bomb() -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -114,7 +117,7 @@ def bomb() -> bytes:
     return stream.getvalue()
 
 
-FILES: dict[str, tuple[str, str, bytes]] = {  # solver, name of the part, bytes
+FILES: dict[str, tuple[str, str, Made]] = {  # solver, name of the part, bytes
     "dat-truncated": ("qap", "qaplib", b"3\n0 1 2\n1 0 3\n2 3 0\n0 1 1\n1 0"),
     "dat-extra": ("qap", "qaplib", b"2\n0 1\n1 0\n0 1\n1 0\n5 5 5"),
     "dat-n-zero": ("qap", "qaplib", b"0\n"),
@@ -135,9 +138,9 @@ FILES: dict[str, tuple[str, str, bytes]] = {  # solver, name of the part, bytes
     "npy-boolean": ("lap", "cost", npy(np.eye(2) > 0)),
     "npy-nan": ("lap", "cost", npy(np.array([[1, NAN], [2, 3]]))),
     "npy-empty": ("lap", "cost", npy(np.ones((0, 3)))),
-    "npz-bomb": ("lap", "cost", bomb()),
+    "npz-bomb": ("lap", "cost", bomb),
     "npz-of-two": ("lap", "cost", npz(one=np.eye(2), two=np.eye(2))),
-    "gzip-bomb": ("lap", "cost", gzip.compress(bytes(100 << 20))),
+    "gzip-bomb": ("lap", "cost", lambda: gzip.compress(bytes(100 << 20))),
     "gzip-cut": ("lap", "cost", gzip.compress(npy(np.eye(5)))[:-9]),
     "no-format": ("lap", "cost", b"hello, world"),
     "unknown-part": ("lap", "kost", npy(np.eye(2))),
@@ -175,7 +178,7 @@ def test_files_that_cannot_be_taken(client: httpx.Client, name: str) -> None:
     solver, part, data = FILES[name]
     filename = "x.dat" if part == "qaplib" else "x.npy"
     body = {"job": json.dumps({"solver": solver})}
-    check(client.post("/v1/jobs", data=body, files={part: (filename, data)}), 422, part)
+    check(client.post("/v1/jobs", data=body, files={part: (filename, made(data))}), 422, part)
 
 
 def test_a_gpu_that_is_not_there(client: httpx.Client) -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.app.alone import GROWS, Alone
 from tests.app.test_costly_bytes import UPLOADS
 from tests.app.test_costly_previews import PREVIEWS
+from tests.bombs import made
 from tests.weight import Weight
 
 FIELDS = dict.fromkeys((f"{k:x}" for k in range(100_000)), 0)
@@ -33,7 +34,7 @@ def test_neither_the_api_nor_its_clerks_grow_by_much(alone: Alone, name: str) ->
             assert answer.json()["detail"].endswith("and 99980 more")
         else:
             filename, body = PREVIEWS[name.partition(":")[0]]
-            httpx.post(f"{alone.url}/v1/previews?filename={filename}", content=body, timeout=120)
+            httpx.post(f"{alone.url}/v1/previews?filename={filename}", content=made(body), timeout=120)
         time.sleep(0.05)
     print(f"grown {weight.together >> 20} MiB", name)
     assert weight.together < GROWS, weight.together >> 20

@@ -24,6 +24,7 @@ from app.intake.multipart import MAX_PARTS, Reader, plain_parts
 from app.intake.room import FRESH_BYTES, Room
 from tests.app.conftest import Service
 from tests.app.test_bad_input import FILES, check, npy, npz
+from tests.bombs import made
 from workers.jobs.job import StoreFull
 from workers.store.digests import digest_of
 
@@ -115,7 +116,7 @@ def test_what_a_reference_claims_is_checked_as_of_a_file(client: httpx.Client, c
 @pytest.mark.parametrize("name", FILES)
 def test_errors_are_those_of_files(client: httpx.Client, name: str, left: Callable[[], set[str]]) -> None:
     solver, part, data = FILES[name]
-    check(both(client, {"solver": solver}, {part: ("x.dat" if part == "qaplib" else "x.npy", data)}), 422, part)
+    check(both(client, {"solver": solver}, {part: ("x.dat" if part == "qaplib" else "x.npy", made(data))}), 422, part)
     assert left() == set()
 
 

@@ -7,6 +7,7 @@ import platform
 import subprocess
 import time
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,7 @@ ON_DEVICE = ("rejecting/on_device.py", "gpu/gpu_auction.py", "several/gpu.py")
 OUTCOMES = ("right", "turned away", "wrong", "misleading", "refused", "unshown", "slow")
 
 
+@cache
 def certificate_version(device: str = "cpu") -> str:
     """A hash of the files that certify answers of a device: counts may be added up over runs of one version.
 

@@ -32,6 +32,9 @@ print(len(shelf.compiled) - before, before, *names)
 """
 
 
+NOTHING = ["0", "0"]
+
+
 def compiled_in_a_new_process(solver: str, device: str, folder: Path) -> list[str]:
     """CUDA kernels compiled after the warm-up and in it, and the names of functions that numba compiled after it."""
     command = [sys.executable, "-c", WARMED_WORKER, solver, device, str(folder)]
@@ -43,5 +46,7 @@ def compiled_in_a_new_process(solver: str, device: str, folder: Path) -> list[st
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_warmed_worker_compiles_nothing_in_a_job(solver: str, device: str, tmp_path: Path) -> None:
-    compiled_in_a_new_process(solver, device, tmp_path)  # as `allot warm` does, where nobody has yet
-    assert compiled_in_a_new_process(solver, device, tmp_path) == ["0", "0"]
+    told = compiled_in_a_new_process(solver, device, tmp_path)
+    if told != NOTHING:  # it has compiled what `allot warm` does, where nobody had yet
+        told = compiled_in_a_new_process(solver, device, tmp_path)
+    assert told == NOTHING

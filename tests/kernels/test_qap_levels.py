@@ -1,6 +1,7 @@
 """Trees that grow by levels, as a device's do: what they prove, their logs, and going on with one."""
 
 import dataclasses
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,14 @@ def leg(problem: QuadraticAssignment, best: Array, log_bytes: int = 1 << 20, bef
     proof.wait(120)
     assert not proof._thread.is_alive()
     return proof
+
+
+@cache
+def cut() -> tuple[QuadraticAssignment, Array, Array]:
+    """A problem that several tests cut short, its optimum, and the log of its whole tree."""
+    problem = uniform(14, 5)
+    best = best_of(problem)
+    return problem, best, sealed(leg(problem, best))
 
 
 def with_log(problem: QuadraticAssignment, sealed: Array) -> QuadraticAssignment:
@@ -103,9 +112,7 @@ def test_threads_go_on_with_its_log_and_it_with_theirs() -> None:
 
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.8])
 def test_a_log_that_is_too_long_ends_in_larger_leaves(share: float) -> None:
-    problem = uniform(14, 5)
-    best = best_of(problem)
-    whole = sealed(leg(problem, best))
+    problem, best, whole = cut()
     most = int(share * (len(whole) - log.HEAD.size))
     short = sealed(leg(problem, best, log_bytes=most))
     assert len(short) - log.HEAD.size <= most
@@ -116,8 +123,7 @@ def test_a_log_that_is_too_long_ends_in_larger_leaves(share: float) -> None:
 
 @pytest.mark.parametrize("most", [1, 40, 200])
 def test_a_stopped_log_that_is_too_long_says_what_is_open(most: int) -> None:
-    problem = uniform(14, 5)
-    best = best_of(problem)
+    problem, best, _ = cut()
     stopped = leg(problem, best, log_bytes=most, after=12)
     assert not stopped.finished
     short = sealed(stopped)

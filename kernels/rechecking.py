@@ -33,4 +33,7 @@ def recheck(solver: str, inputs: "Inputs", options: Mapping[str, Any], claim: "C
         said = import_module(own).check(inputs, options, claim)
     else:
         said = import_module("kernels.certificates.tree.statements").recheck(solver, inputs, options, claim)
-    return said
+    sentences: list[Statement] = import_module("kernels.certificates.exact.sentences").check(
+        solver, inputs, options, claim
+    )
+    return said + sentences

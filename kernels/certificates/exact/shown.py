@@ -18,6 +18,8 @@ CLOSE, CLOSE_32 = Decimal("1e-8"), Decimal("1e-3")
 """Of the sizes: how far a number may be off of which nothing is stated, from costs or points in float64, in float32."""
 EXPONENTS = Decimal(2) ** -40
 """Of an entry: what rounding an exponent below 2^10 makes of it, which shares are stated without."""
+TINIEST = Decimal(2) ** -1000
+"""More than what underflows adds to a mass."""
 Row = dict[int, Decimal]
 
 
@@ -34,6 +36,10 @@ def check(problem: Problem, plan: Plan, claim: Claim) -> Iterator[Statement]:
     for (i, j), mass in plan.items():
         sums[0][i] += mass
         sums[1][j] += mass
+    if facts.get("mass") is not None:
+        mass, total = Decimal(facts["mass"]), sum(sums[0], Decimal(0))
+        words = f"{facts['mass']} is stated, the plan carries {float(total)}"
+        yield Statement("mass", abs(mass - total) <= CLOSE * total + TINIEST, words)
     for side, name in enumerate(("row", "column")):
         if f"{name}_marginal" in arrays:
             yield _marginal(name, arrays[f"{name}_marginal"], sums[side], facts, close)

@@ -36,6 +36,8 @@ def check(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Claim)
     asked = Asked(inputs, options, claim)
     known = [NONE] if options.get("certificate") == "none" else SAYS[solver](asked)
     if any(re.fullmatch(re.escape(one).replace(re.escape(COUNT), r"\d+"), claim.proved) for one in known):
+        if solver == "uot" and not transport.listed_fit(asked):
+            return [Statement("proved", False, "a sentence that is listed of one of the problems does not follow")]
         return [Statement("proved", True, "the sentence is one that follows from this answer")]
     may = _short(known[0]) if known else "nothing"
     return [Statement("proved", False, f"says {_short(claim.proved)}; it may say {may}")]

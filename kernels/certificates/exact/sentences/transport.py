@@ -46,6 +46,24 @@ def _several(asked: Asked) -> list[str]:
     return [f"{start} rounded outward; {one}" for one in found]
 
 
+def listed_fit(asked: Asked) -> bool:
+    """Whether the sentences that the facts list of several problems are such; one stands for all where they agree."""
+    listed = asked.listed
+    told = None if listed is None else listed.get("proved")
+    if listed is None or told is None:
+        return True
+    words, objectives, facts = listed["terminations"], listed["objectives"], asked.claim.facts
+    each = [told] * len(words) if isinstance(told, str) else told
+    if len(each) != len(words):
+        return False
+    strengths = facts.get("reg_m")
+    for k, (one, word, objective) in enumerate(zip(each, words, objectives, strict=True)):
+        of = strengths[k % len(strengths)] if isinstance(facts.get("reg"), list) and strengths else strengths
+        if one not in _one(asked, word, objective, {"reg_m": of}):
+            return False
+    return True
+
+
 def _sides(asked: Asked, facts: Any) -> str:
     """The sides that have to be exact."""
     given = facts.get("reg_m") or asked.options.get("reg_m", 1.0)

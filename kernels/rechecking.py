@@ -33,4 +33,22 @@ def recheck(solver: str, inputs: "Inputs", options: Mapping[str, Any], claim: "C
         said = import_module(own).check(inputs, options, claim)
     else:
         said = import_module("kernels.certificates.tree.statements").recheck(solver, inputs, options, claim)
+    sentences: list[Statement] = import_module("kernels.certificates.exact.sentences").check(
+        solver, inputs, options, claim
+    )
+    return said + _word(claim) + sentences
+
+
+def _word(claim: "Claim") -> "list[Statement]":
+    """That the word is one, and what is said of the proof beside it; nothing where both are so."""
+    from kernels.certificates.exact.stated import WORST
+    from kernels.certificates.exact.statement import Statement
+
+    said = []
+    if claim.termination not in WORST:
+        said.append(Statement("termination", False, f"{claim.termination!r:.40} is no word of an answer"))
+    if claim.facts.get("verified") is True and claim.termination not in ("optimal", "infeasible", "stopped"):
+        said.append(Statement("verified", False, f"its facts say so of an answer that is {claim.termination}"))
+    if claim.max_violation is not None and claim.max_violation < 0:
+        said.append(Statement("violation", False, f"{claim.max_violation} is stated, and none is below 0"))
     return said

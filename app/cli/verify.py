@@ -53,7 +53,7 @@ def verify_file(args: Namespace) -> int:
     except (InvalidProblem, InvalidUpload, UnreadableTable) as wrong:
         print(f"allot: {wrong}")
         return 2
-    except (KeyError, ValueError, TypeError, IndexError, AssertionError, OverflowError) as wrong:
+    except (KeyError, ValueError, TypeError, IndexError, AssertionError, ArithmeticError) as wrong:
         print(f"allot: {args.answer} does not fit this problem: {type(wrong).__name__}: {wrong}")
         return 2
     print(f"{document['solver']}: {claim.termination}, objective {claim.objective}, bound {claim.bound}")
@@ -72,7 +72,11 @@ def claim_of(document: Mapping[str, Any], arrays: Mapping[str, Array]) -> Claim:
     for stated in (document["objective"], bound, gap_abs, gap_rel, violation):
         if isinstance(stated, float) and not math.isfinite(stated):
             raise ValueError(f"it states {stated}, which is no number")
-    return Claim(document["termination"], document["objective"], bound, gap_abs, gap_rel, violation, arrays, facts)
+    sentence = certificate.get("proved") or ""
+    if not isinstance(sentence, str):
+        raise ValueError(f"its sentence is {sentence!r:.80}, which is none")
+    word, objective = document["termination"], document["objective"]
+    return Claim(word, objective, bound, gap_abs, gap_rel, violation, arrays, facts, sentence)
 
 
 def _document(path: Path) -> dict[str, Any]:

@@ -20,7 +20,7 @@ import numpy as np
 from kernels.certificates import assignment_bound as dual
 from kernels.certificates.assignment_groups import WORST, Group, groups, misshapen
 from kernels.certificates.assignment_hall import Violator, check
-from kernels.certificates.rounded import sum_down, sum_up
+from kernels.certificates.rounded import share_up, sum_down, sum_up
 from kernels.problems import UNASSIGNED, Array, Assignment, Csr
 from kernels.problems.arrays import permitted
 from kernels.solution import Certificate, Number, Solution, Termination, unheard
@@ -189,14 +189,13 @@ def _certificate(problem: Assignment, solution: Solution, proofs: list[_Proof], 
     gap: Number | None = None
     if objective is not None and bound is not None:
         gap = abs(objective - bound) if exact else sum_up([sign * objective, -sign * bound])
-    scale = max(abs(objective or 0), abs(bound or 0))
     worst = max((proof.ended for proof in proofs), key=WORST.index)
     broken = next((f"problem {k}: {p.why}" if batch else p.why for k, p in enumerate(proofs) if p.why), "")
     return Certificate(
         objective=objective,
         bound=bound,
         gap_abs=gap,
-        gap_rel=None if gap is None else (float(gap / scale) if scale else 0.0),
+        gap_rel=None if gap is None else share_up(gap, objective, bound),
         max_violation=max(proof.violation for proof in proofs),
         holds=not broken,
         proved=broken or _claim(proofs, exact, batch),

@@ -16,6 +16,7 @@ import numpy as np
 from kernels.certificates import auction_floats, auction_integers
 from kernels.certificates.auction_points import Distances, named, nearest
 from kernels.certificates.auction_rows import Proof, fault_of
+from kernels.certificates.rounded import share_up
 from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.points import PointAuction
 from kernels.problems.sparse import Auction
@@ -72,12 +73,11 @@ def _judge(solution: Solution, proof: Proof, exact: bool, n_rows: int, missing: 
         proved = f"{missing} of {n_rows} rows are unassigned; {proved}"
     elif proof.bound is None:
         proved = f"a row has no entry, so that prices bound nothing; {proved}"
-    scale = 0 if gap is None or proof.bound is None else max(abs(proof.objective), abs(proof.bound))
     return Certificate(
         objective=None if missing else proof.objective,
         bound=proof.bound,
         gap_abs=gap,
-        gap_rel=None if gap is None else float(gap / scale) if scale else 0.0,
+        gap_rel=None if gap is None else share_up(gap, proof.objective, proof.bound),
         max_violation=violation,
         holds=True,
         proved=proved,

@@ -82,8 +82,7 @@ def _concluded(
     objective: Number = int(exact) if problem.integer else rounded.up(exact)
     bound = None if name is None else _lowered(problem, checked[name])
     gap = None if bound is None else _gap(objective, bound)
-    scale = max(abs(objective), abs(bound or 0))
-    relative = None if gap is None else (float(gap / scale) if scale else 0.0)
+    relative = None if gap is None else rounded.share_up(gap, objective, bound)
     met = name is not None and checked[name] == exact
     rounded_alone = not problem.integer and name != "enumeration"  # which tells every two permutations apart
     verified = met or (gap is not None and rounded_alone and _closes(problem, permutation, objective, gap))

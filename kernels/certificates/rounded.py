@@ -94,6 +94,23 @@ def up(exact: Fraction | int) -> float:
     return _nearest(exact, 1)
 
 
+def share_up(gap: Any, *sizes: Any) -> float:
+    """Return `gap` (at least 0) over the largest magnitude in `sizes`, rounded up; 0 where the gap is 0.
+
+    The quotient is a fraction until it is rounded once, so that none is lost among subnormal numbers. It is inf where
+    all sizes are 0 and the gap is not, and where float64 has no number that large. Args are numbers, None counts as 0.
+    """
+    if not gap or gap == math.inf:
+        return float(gap)
+    above, *below = (_fraction(one) for one in (gap, *sizes))
+    scale = max(map(abs, below))
+    return up(above / scale) if scale else math.inf
+
+
+def _fraction(value: Any) -> Fraction:
+    return Fraction((value.item() if isinstance(value, np.generic) else value) or 0)
+
+
 def _directed(x: Real, y: Real, side: int) -> Array:
     with np.errstate(invalid="ignore", over="ignore"):
         s, error = two_sum(x, y)

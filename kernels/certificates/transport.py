@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.certificates.rounded import div_up, sum_down, sum_up
+from kernels.certificates.rounded import share_up, sum_down, sum_up
 from kernels.certificates.transport_answer import Answer
 from kernels.certificates.transport_bound import dual_value, gaps, price, primal_value, residual
 from kernels.certificates.transport_form import by_problem, claims_of, malformed, tolerance_of
@@ -89,9 +89,9 @@ def _one(
         holds=sums.valid and (not answer.implicit or (answer.usable and sums.finite)),
         proved=_words(problem, objective is not None, answer.implicit),
         facts=_facts(answer, sums, shown),
-        termination=_earned(claim, relative, tolerance),
     )
-    return back(certificate, power)
+    found = back(certificate, power)
+    return replace(found, termination=_earned(claim, found.gap_rel, tolerance))
 
 
 def _earned(claim: Termination, relative: float | None, tolerance: float) -> Termination | None:
@@ -149,8 +149,7 @@ def _together(parts: list[Certificate], claims: list[Termination], claim: Termin
     gap, relative = gaps(objective, bound, 0.0)
     if gap is not None and objective is not None and bound is not None:
         gap = max(gap, sum_up([part.gap_abs for part in solved]))
-        scale = max(abs(objective), abs(bound))
-        relative = float(div_up(gap, scale)) if gap and scale else relative
+        relative = share_up(gap, objective, bound)
     worst = max(ends, key=WORST.index)
     return Certificate(
         objective=objective,

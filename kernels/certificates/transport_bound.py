@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.certificates.rounded import add_up, div_down, div_up, mul_down, mul_up, sub_up, sum_down, sum_up
+from kernels.certificates.rounded import add_up, div_down, mul_down, mul_up, share_up, sub_up, sum_down, sum_up
 from kernels.certificates.transport_answer import Answer
 from kernels.certificates.transport_direct import LARGEST, entries_value
 from kernels.certificates.transport_divergence import of_marginal
@@ -175,9 +175,7 @@ def gaps(objective: float | None, bound: float | None, price: float) -> tuple[fl
     if objective is None or bound is None or not math.isfinite(price):
         return None, None
     gap = max(0.0, sum_up([objective, -bound, price]), sum_up([bound, -objective]))
-    scale = max(abs(objective), abs(bound))
-    with np.errstate(over="ignore", divide="ignore"):
-        return gap, (float(div_up(gap, scale)) if gap else 0.0)
+    return gap, share_up(gap, objective, bound)
 
 
 def _total(values: Any) -> float:

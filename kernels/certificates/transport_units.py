@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from kernels.certificates.rounded import add_up
+from kernels.certificates.rounded import add_up, share_up
 from kernels.problems.arrays import Array
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Certificate, Number
@@ -42,18 +42,22 @@ def near_one(
 def back(certificate: Certificate, power: int) -> Certificate:
     """The certificate in the problem's own units, rounded to the weak side where they leave the normal numbers.
 
-    There objective and bound move apart by up to a smallest number each, which the gap has to cover.
+    There objective and bound move apart by up to a smallest number each, which the gap has to cover. So its share is
+    worked out from what is stated, and the word that it earns follows from that share.
     """
     if not power:
         return certificate
     objective, apart = _times(certificate.objective, power, 1)
     bound, below = _times(certificate.bound, power, -1)
     gap, _ = _times(certificate.gap_abs, power, 1)
+    gap = None if gap is None else add_up(gap, SMALLEST * (apart + below)).item()
+    known = None not in (gap, objective, bound)
     return replace(
         certificate,
         objective=objective,
         bound=bound,
-        gap_abs=None if gap is None else add_up(gap, SMALLEST * (apart + below)).item(),
+        gap_abs=gap if known else None,
+        gap_rel=share_up(gap, objective, bound) if known else None,
     )
 
 

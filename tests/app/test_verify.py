@@ -222,6 +222,15 @@ def test_transport_with_strengths_of_its_own(tmp_path: Path, capsys: Printed, ca
     assert "NO" in out
 
 
+@pytest.mark.parametrize(("name", "none"), [("reg", 0.0), ("reg", -0.0), ("reg_m", [0.0, 1.0])])
+def test_strengths_that_are_none(tmp_path: Path, capsys: Printed, name: str, none: Any) -> None:
+    document, files = transported(tmp_path, *STRENGTHS["default"])
+    document["facts"][name] = none
+    status, out = verified(tmp_path, capsys, document, *files)
+    assert status == 2
+    assert "does not fit this problem" in out
+
+
 def test_a_divergence_that_does_not_follow(tmp_path: Path, capsys: Printed) -> None:
     document, files = transported(tmp_path, *STRENGTHS["divergence"])
     for change in ("bound", "interval"):
@@ -292,6 +301,7 @@ ALTERED: dict[str, tuple[str, dict[str, Any], dict[str, Any], dict[str, list[Any
             "certificate.bound": [9, 11],
             "certificate.gap_abs": [1, None],
             "certificate.gap_rel": [-0.01],
+            "certificate.max_violation": [-1],
             "certificate.facts.problems.terminations.1": ["converged", "gap_reached"],
         },
     ),
@@ -325,7 +335,12 @@ ALTERED: dict[str, tuple[str, dict[str, Any], dict[str, Any], dict[str, list[Any
         "uot",
         {"cost": [[0.0, 1.0], [2.0, 0.5]]},
         {"reg": 0.3},
-        {"termination": ["infeasible"], "certificate.gap_rel": [0.0, -0.01], "certificate.verified": [True]},
+        {
+            "termination": ["infeasible"],
+            "certificate.gap_rel": [0.0, -0.01],
+            "certificate.verified": [True],
+            "certificate.facts.mass": [0.5],
+        },
     ),
     "transports": (
         "uot",
@@ -337,6 +352,7 @@ ALTERED: dict[str, tuple[str, dict[str, Any], dict[str, Any], dict[str, list[Any
             "certificate.bound": [1.5],
             "certificate.gap_abs": [0.0],
             "certificate.gap_rel": [0.0],
+            "certificate.facts.problems.proved": ["optimal", ["no plan exists"]],
         },
     ),
     "squares": (
@@ -352,8 +368,8 @@ ALTERED: dict[str, tuple[str, dict[str, Any], dict[str, Any], dict[str, list[Any
         {"termination": ["optimal", "infeasible"], "certificate.gap_abs": [-1.0], "certificate.gap_rel": [-0.01]},
     ),
     "general": ("lawler", {"cost": np.arange(81).reshape(3, 3, 3, 3)}, {}, {"termination": ["infeasible"]}),
-    "spaces": ("gromov", SPACES, {}, {"termination": ["gap_reached", "infeasible"]}),
-    "barycenter": ("barycenter", BARYCENTER, {"reg": 0}, {"termination": ["infeasible"], "plan.0.0.0": [-0.01]}),
+    "spaces": ("gromov", SPACES, {}, {"termination": ["gap_reached", "infeasible", "converged x"]}),
+    "barycenter": ("barycenter", BARYCENTER, {"reg": 0}, {"termination": ["infeasible"], "plan.0.0.0": [-0.01, 0.02]}),
 }
 
 
@@ -393,3 +409,69 @@ def test_a_forbidden_pair_is_no_answer(tmp_path: Path, capsys: Printed) -> None:
     status, out = verified(tmp_path, capsys, document, *files)
     assert status == 1
     assert "NO           permitted" in out
+
+
+BESIDE: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
+    "potentials": (
+        {"cost": BATCH[0]},
+        {"output": "potentials", "top_k": 1},
+        ["row_marginal", "column_marginal", "top_columns", "top_values"],
+    ),
+    "large exponents": (
+        {"cost": 100 * BATCH[0]},
+        {"output": "potentials", "top_k": 2, "reg": 1.0},
+        ["row_marginal", "column_marginal", "top_columns", "top_values"],
+    ),
+    "several": (
+        {"cost": BATCH},
+        {"output": "potentials", "top_k": 1},
+        ["row_marginal", "column_marginal", "top_columns", "top_values"],
+    ),
+    "clouds": (
+        {"x": CLOUD[:3], "y": CLOUD[1:], "labels": np.array([0, 1, 1, 2])},
+        {"barycentric": True, "gradients": True},
+        ["barycentric", "label", "label_share", "grad_a", "grad_b", "grad_x", "grad_y"],
+    ),
+    "narrow": (
+        {"x": CLOUD[:3].astype(np.float32), "y": CLOUD[1:].astype(np.float32)},
+        {"barycentric": True, "gradients": True, "metric": "euclidean", "output": "potentials", "reg_m": [1.0, "inf"]},
+        ["barycentric", "grad_a", "grad_b", "grad_x", "grad_y", "row_marginal", "column_marginal"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BESIDE)
+def test_what_is_told_beside_a_plan_is_checked(tmp_path: Path, capsys: Printed, case: str) -> None:
+    inputs, options, names = BESIDE[case]
+    document, files = transported(tmp_path, inputs, options)
+    status, out = verified(tmp_path, capsys, document, *files)
+    assert status == 0, out
+    for name in names:
+        wrong = json.loads(json.dumps(document))
+        holder = next(one for one in (wrong, *wrong.values()) if isinstance(one, dict) and name in one)
+        at, last = holder[name], 0
+        while isinstance(at[0], list):
+            at = at[-1]
+        at[last] = (at[last] + 1) % 2 if name in ("top_columns", "label") else 1.01 * at[last] + 0.01
+        status, out = verified(tmp_path, capsys, wrong, *files)
+        assert status == 1, (name, out)
+
+
+@pytest.mark.parametrize("name", ALTERED)
+def test_another_sentence_is_not_believed(tmp_path: Path, capsys: Printed, name: str) -> None:
+    solver, inputs, options, _ = ALTERED[name]
+    arrays = {key: np.asarray(value) for key, value in inputs.items()}
+    chosen = SOLVERS[solver].options.model_validate(options)
+    document = json.loads(json_bytes(solve(SOLVERS[solver], Read(solver, arrays), chosen, "cpu", 5.0, False).document))
+    files, own = posted(tmp_path, arrays), document["certificate"]["proved"]
+    status, out = verified(tmp_path, capsys, document, *files)
+    assert status == 0, out
+    assert "yes          proved" in out
+    for sentence in ("optimal, as anybody can see", f"{own} and more", own.replace("bound", "lie"), f"optimal: {own}"):
+        if sentence != own:
+            document["certificate"]["proved"] = sentence
+            status, out = verified(tmp_path, capsys, document, *files)
+            assert status == 1, (sentence, out)
+            assert "NO           proved" in out
+    document["certificate"]["proved"] = 3
+    assert verified(tmp_path, capsys, document, *files)[0] == 2

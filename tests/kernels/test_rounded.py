@@ -80,3 +80,15 @@ def test_infinities() -> None:
     assert rounded.down(10**400) == LARGEST
     assert rounded.up(-(10**400)) == -LARGEST
     assert rounded.sum_down([LARGEST, LARGEST, -LARGEST]) == LARGEST
+
+
+def test_a_share_is_rounded_up_once() -> None:
+    """Of any gap and sizes, integers or floats, subnormal ones too: the least float64 that is not below the share."""
+    gaps = [*np.abs(numbers(3, 3000)).tolist(), *np.ldexp(numbers(4, 3000) % 1, -1060).tolist(), 7, 10**400]
+    sizes = [*numbers(5, 3000).tolist(), *np.ldexp(numbers(6, 3000) % 1, -1050).tolist(), 9, 3]
+    for gap, size in zip(gaps, sizes, strict=True):
+        if size:
+            assert rounded.share_up(gap, size / 2, size) == rounded.up(Fraction(gap) / abs(Fraction(size)))
+    assert rounded.share_up(0, 0.0, None) == 0
+    assert rounded.share_up(5e-324, 0.0) == math.inf
+    assert rounded.share_up(np.int64(2**62), np.float64(-(2.0**62)), np.int64(3)) == 1

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import Array, Certificate, Solution, Termination
+from kernels import Array, Certificate, Deadline, Solution, Termination
 from kernels.certificates import transport_elementary as elementary
 from kernels.certificates.transport import certify
 from kernels.certificates.transport_divergence import _sum
@@ -222,3 +222,18 @@ def test_the_sum_of_divergences_is_an_upper_bound_and_a_close_one(size: int) -> 
         found = Fraction(_sum(terms))
         assert true <= found <= true * (1 + Fraction(2) ** -42)
     assert math.isnan(_sum(np.full(size, np.nan)))
+
+
+@pytest.mark.parametrize("marginals", ["exact", "kl", "tv", "l2"])
+@pytest.mark.parametrize("reg", [3e-283, 3e-307, 7e290])
+def test_the_relative_gap_is_that_of_the_stated_numbers(reg: float, marginals: str) -> None:
+    """Once it was worked out in units in which reg is near 1, before objective, bound and gap were rounded to theirs.
+
+    Beside a reg of 3e-283 that was too small by 2^-34, as many smallest numbers as had been added to the gap by then.
+    """
+    options = {"reg_m": math.inf} if marginals == "exact" else {"reg_m": reg, "marginals": marginals}
+    found = run({"cost": np.zeros((4, 2))}, deadline=Deadline(1.0), reg=reg, **options)[2]
+    assert found.holds
+    assert found.gap_rel is not None
+    objective, bound, gap = (Fraction(one or 0) for one in (found.objective, found.bound, found.gap_abs))
+    assert gap <= Fraction(found.gap_rel) * max(abs(objective), abs(bound))

@@ -23,12 +23,13 @@ quotients within 3 u of the given ones, which moves <g, a> by 3 u sum |g| a at m
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
 from kernels.certificates.barycenter.stated import TINIEST, UNIT, concluded, misses, numbers, refused, smallest
-from kernels.certificates.rounded import add_down, add_up, mul_down, mul_up, sub_down, sum_down, sum_up
+from kernels.certificates.rounded import add_down, add_up, mul_down, mul_up, sub_down, sum_down, sum_up, up
 from kernels.certificates.transport_elementary import LOWEST, exp_pair, exp_up, log_up
 from kernels.problems.arrays import Array
 from kernels.problems.barycenter import Barycenter
@@ -79,7 +80,24 @@ def certify(problem: Barycenter, solution: Solution, progress: Callable[[float],
         return refused("its plans have other sides than the barycenter and the measures")
     if problem.debiased:
         return _debiased(problem, solution, arrays, parts)
-    return _stated(problem, solution, arrays["f"], parts)
+    stated = _stated(problem, solution, arrays["f"], parts)
+    if problem.reg:
+        return stated
+    return replace(stated, facts=stated.facts | {"returned_plan_misses": _missed(problem, arrays)})
+
+
+def _missed(problem: Barycenter, arrays: dict[str, Array]) -> float:
+    """The largest L1 distance of a returned plan's sides from the returned barycenter and a measure, rounded up.
+
+    The plan that is certified is that one repaired. So the two are at most twice as far apart, entry by entry. What
+    the masses of a measure and of the barycenter, and sums here, are off by rounding is added.
+    """
+    b, worst = arrays["barycenter"], 0.0
+    for plan, a in zip(arrays["plan"], problem.masses, strict=True):
+        off = [abs(Fraction(math.fsum(row)) - Fraction(x)) for row, x in zip(plan.tolist(), b.tolist(), strict=True)]
+        off += [abs(Fraction(math.fsum(row)) - Fraction(x)) for row, x in zip(plan.T.tolist(), a.tolist(), strict=True)]
+        worst = max(worst, up(sum(off) * (1 + Fraction(1, 1 << 40)) + Fraction(2 * SAME)))
+    return worst
 
 
 def _wrong(problem: Barycenter, arrays: dict[str, Array]) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.certificates.rounded import add_up, div_up, sub_up
+from kernels.certificates.rounded import add_up, share_up, sub_up
 from kernels.problems.arrays import Array
 from kernels.solution import Certificate, Solution, Termination
 
@@ -64,8 +64,7 @@ def concluded(
         word = Termination.CONVERGED if solution.termination in CLAIMS else None
         return Certificate(objective, None, None, None, violation, True, proved, {}, word)
     apart = float(add_up(max(float(sub_up(objective, bound)), 0.0), price))
-    size = max(abs(objective), abs(bound))
-    relative = float(div_up(apart, size)) if size and apart else float(apart > 0)
+    relative = share_up(apart, objective, bound)
     largest, least = scales[0], scales[1] if math.isfinite(scales[1]) else 0.0
     small = apart <= min(ROUNDING * largest, SURE * max(abs(objective), least))
     claim, earned = solution.termination, None

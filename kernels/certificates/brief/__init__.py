@@ -19,6 +19,7 @@ import numpy as np
 from kernels.certificates import assignment as dense
 from kernels.certificates import swept
 from kernels.certificates.assignment_bound import LARGEST_PRICE
+from kernels.certificates.rounded import share_up
 from kernels.problems import Array, Assignment
 from kernels.problems.arrays import untouched
 from kernels.solution import Certificate, Solution, Termination, unheard
@@ -68,12 +69,11 @@ def _told(problem: Assignment, solution: Solution, progress: Heard = unheard) ->
     if proved is None:
         return None
     objective, bound, gap, violation = proved
-    scale = max(abs(objective), abs(bound))
     return Certificate(
         objective=objective,
         bound=bound,
         gap_abs=gap,
-        gap_rel=gap / scale if scale else 0.0,
+        gap_rel=share_up(gap, objective, bound),
         max_violation=violation,
         holds=True,
         proved=CLAIMS[kind],

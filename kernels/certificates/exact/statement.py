@@ -35,6 +35,8 @@ class Claim:
     max_violation: int | float | None
     arrays: Mapping[str, Array]
     facts: Mapping[str, Any] = field(default_factory=dict)
+    proved: str = ""
+    """What the certificate says in a sentence; "" where it says nothing."""
 
     @property
     def optimal(self) -> bool:

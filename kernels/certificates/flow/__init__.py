@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from kernels.certificates.flow.dyadic import Exact
-from kernels.certificates.rounded import div_up, down, two_sum, up
+from kernels.certificates.rounded import down, share_up, two_sum, up
 from kernels.problems.arrays import Array
 from kernels.problems.exact_transport import ExactTransport
 from kernels.solution import Certificate, Number, Solution, Termination, unheard
@@ -175,8 +175,7 @@ def _certificate(
         apart = number(max(between + price, -between), up)
     relative = None
     if apart is not None and stated is not None and proved is not None:
-        scale = max(abs(stated), abs(proved))
-        relative = float(div_up(up(Fraction(apart)), down(Fraction(scale)))) if apart and scale else float(apart > 0)
+        relative = share_up(apart, stated, proved)
     claim, earned = solution.termination, None
     if claim in (Termination.OPTIMAL, Termination.GAP_REACHED) and not _optimal(problem, plan, stated, apart, u, g):
         earned = Termination.CONVERGED

@@ -19,7 +19,7 @@ import numpy as np
 from kernels.certificates.gromov.lower import third
 from kernels.certificates.gromov.objective import worth
 from kernels.certificates.gromov.spectrum import projected
-from kernels.certificates.rounded import sub_up
+from kernels.certificates.rounded import share_up, sub_up
 from kernels.problems.gromov import GromovWasserstein
 from kernels.solution import Certificate, Solution, Termination, unheard
 
@@ -49,8 +49,7 @@ def certify(problem: GromovWasserstein, solution: Solution, progress: Callable[[
     name = max(bounds, key=lambda key: bounds[key])
     bound = bounds[name]
     gap = max(0.0, float(sub_up(found.value, bound)))
-    scale = max(abs(found.value), abs(bound))
-    relative = gap / scale if scale else 0.0
+    relative = share_up(gap, found.value, bound)
     word = None
     met = gap <= min(CLOSE * found.size, SURE * max(abs(found.value), found.least))
     tolerance = solution.facts.get("tolerance")

@@ -19,6 +19,7 @@ import numpy as np
 from kernels.certificates.lawler.every import LARGEST, cheapest
 from kernels.certificates.lawler.level import level_one
 from kernels.certificates.lawler.whole import rounded, whole_of
+from kernels.certificates.rounded import share_up
 from kernels.problems.arrays import Array, Indices
 from kernels.problems.lawler import LawlerAssignment
 from kernels.solution import Certificate, Number, Solution, Termination, unheard
@@ -49,8 +50,7 @@ def certify(problem: LawlerAssignment, solution: Solution, progress: Callable[[f
     met = sign * (value - best) <= most
     gap = abs(Fraction(objective) - Fraction(bound))
     gap_abs: Number = int(gap) if problem.integer else rounded(gap, 1)
-    scale = max(abs(Fraction(objective)), abs(Fraction(bound)))
-    gap_rel = rounded(Fraction(gap_abs) / scale, 1) if scale else 0.0
+    gap_rel = share_up(gap_abs, objective, bound)
     said = "optimal: " if met else ""
     proved = f"{said}a permutation, and its objective, recomputed; {how}"
     facts = {"verified": met, "bound_by": how}

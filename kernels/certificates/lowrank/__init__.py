@@ -16,7 +16,7 @@ import numpy as np
 
 from kernels.certificates.lowrank.lower import bound_of
 from kernels.certificates.lowrank.objective import worth
-from kernels.certificates.rounded import sub_up
+from kernels.certificates.rounded import share_up, sub_up
 from kernels.problems.arrays import Array
 from kernels.problems.lowrank import MOST_PAIRS, LowRankTransport
 from kernels.solution import Certificate, Solution, Termination, unheard
@@ -45,8 +45,7 @@ def certify(problem: LowRankTransport, solution: Solution, progress: Callable[[f
         return _unbounded(problem, solution, found.value, found.short)
     bound = bound_of(problem, solution.arrays.get("f"), progress)
     gap = max(0.0, float(sub_up(found.value, bound)))
-    scale = max(abs(found.value), abs(bound))
-    relative = gap / scale if scale else 0.0
+    relative = share_up(gap, found.value, bound)
     word, tolerance = None, solution.facts.get("tolerance")
     met = relative <= SURE
     if met:

@@ -57,7 +57,8 @@ def certify(problem: MarginalTransport, solution: Solution, progress: Callable[[
     moved = replace(problem, cost=plain.cost, reg=plain.reg, strengths=strengths)
     answer = Answer(plain, {name: _clipped(moved, name, given[name]) for name in ("f", "g", "plan")})
     sums = measure(answer, Shown({}), progress)
-    return back(_stated(moved, answer, sums, solution), power)
+    found = back(_stated(moved, answer, sums), power)
+    return replace(found, termination=_earned(solution.termination, found.gap_rel, tolerance_of(solution)))
 
 
 def _clipped(problem: MarginalTransport, name: str, array: Array) -> Array:
@@ -67,7 +68,7 @@ def _clipped(problem: MarginalTransport, name: str, array: Array) -> Array:
         return np.maximum(np.asarray(array, np.float64), -problem.strengths["fg".index(name)])
 
 
-def _stated(problem: MarginalTransport, answer: Answer, sums: Sums, solution: Solution) -> Certificate:
+def _stated(problem: MarginalTransport, answer: Answer, sums: Sums) -> Certificate:
     sides = Side(problem, 0, answer.f), Side(problem, 1, answer.g)
     known = sums.valid and all(np.isfinite(ends).all() for ends in (*sums.rows, *sums.columns))
     off, settled = _missed(problem, sides, sums) if known else (Missed(Fraction(0), Fraction(0)), False)
@@ -84,7 +85,6 @@ def _stated(problem: MarginalTransport, answer: Answer, sums: Sums, solution: So
         holds=bool(sums.valid and answer.usable),
         proved=words(problem, objective is not None, "in float64 with every rounding bounded"),
         facts={"mass": mass if math.isfinite(mass) else None},
-        termination=_earned(solution.termination, relative, tolerance_of(solution)),
     )
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from kernels.certificates.flow import hall_rows, number
 from kernels.certificates.flow.dyadic import Exact
 from kernels.certificates.partial.sides import Missed, Side, missed, misstated
-from kernels.certificates.rounded import div_up, down, sub_down, up
+from kernels.certificates.rounded import down, share_up, sub_down, up
 from kernels.problems.arrays import Array
 from kernels.problems.marginal_transport import MarginalTransport
 from kernels.solution import Certificate, Number, Solution, Termination, unheard
@@ -258,10 +258,7 @@ def between(stated: Number | None, proved: Number | None, price: Fraction) -> tu
         return None, None
     apart = Fraction(stated) - Fraction(proved)
     gap = number(max(apart + price, -apart), up)
-    scale = max(abs(stated), abs(proved))
-    if gap is None:
-        return None, None
-    return gap, (float(div_up(up(Fraction(gap)), down(Fraction(scale)))) if gap and scale else float(gap > 0))
+    return gap, None if gap is None else share_up(gap, stated, proved)
 
 
 def _sizes(problem: MarginalTransport, plan: Plan, sides: tuple[Side, Side], sums: tuple[Exact, Exact]) -> Fraction:

@@ -24,7 +24,7 @@ import numpy as np
 from kernels.certificates.assignment_bound import LARGEST_PRICE, TOP, natural_scale
 from kernels.certificates.assignment_groups import WORST
 from kernels.certificates.assignment_hall import check
-from kernels.certificates.rounded import sub_down, sum_down, sum_up
+from kernels.certificates.rounded import share_up, sub_down, sum_down, sum_up
 from kernels.problems import UNASSIGNED, Array
 from kernels.problems.arrays import permitted
 from kernels.problems.ranked import Ranked
@@ -258,7 +258,6 @@ def _judged(
     word = solution.termination
     if word is Termination.OPTIMAL and not (complete and (behind == 0 or _is_rounding(problem, behind, taken, parts))):
         word = Termination.CONVERGED
-    scale = max(abs(sums[0]), abs(bound))
     arithmetic = "in exact integers" if exact else "without rounding but of differences and last sums, outward"
     outside = "there is no other assignment" if rest is None else f"no other assignment is beyond {sign * rest}"
     facts = {
@@ -271,7 +270,7 @@ def _judged(
         objective=sign * sums[0] + 0,
         bound=sign * bound + 0,
         gap_abs=gap,
-        gap_rel=float(gap / scale) if scale else 0.0,
+        gap_rel=share_up(gap, sums[0], bound),
         max_violation=0,
         holds=True,
         proved=f"{len(sums)} different assignments in order; {outside}, by duals of the parts, recomputed {arithmetic}",

@@ -4,7 +4,7 @@ from typing import Any
 
 from kernels.certificates.assignment_groups import WORST
 from kernels.certificates.rejecting.proof import Proof, finite
-from kernels.certificates.rounded import sum_down, sum_up
+from kernels.certificates.rounded import share_up, sum_down, sum_up
 from kernels.problems import Rejecting
 from kernels.solution import Certificate, Number, Solution, Termination
 
@@ -23,14 +23,13 @@ def certificate(problem: Rejecting, solution: Solution, proofs: list[Proof]) -> 
     gap: Number | None = None
     if objective is not None and bound is not None:
         gap = abs(objective - bound) if exact else sum_up([sign * objective, -sign * bound])
-    scale = max(abs(objective or 0), abs(bound or 0))
     worst = max((proof.ended for proof in proofs), key=WORST.index, default=Termination.OPTIMAL)
     broken = next((f"problem {k}: {p.why}" if batch else p.why for k, p in enumerate(proofs) if p.why), "")
     return Certificate(
         objective=objective,
         bound=bound,
         gap_abs=gap,
-        gap_rel=None if gap is None else (float(gap / scale) if scale else 0.0),
+        gap_rel=None if gap is None else share_up(gap, objective, bound),
         max_violation=max((proof.violation for proof in proofs), default=0),
         holds=not broken,
         proved=broken or _claim(proofs, exact, batch),

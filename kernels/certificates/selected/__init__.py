@@ -20,7 +20,7 @@ import numpy as np
 from kernels.certificates.assignment_bound import natural_scale
 from kernels.certificates.assignment_groups import WORST
 from kernels.certificates.rejecting import bound as dual
-from kernels.certificates.rounded import down, sum_down, sum_up
+from kernels.certificates.rounded import down, share_up, sum_down, sum_up
 from kernels.problems import UNASSIGNED, Array
 from kernels.problems.arrays import permitted
 from kernels.problems.selected import Selected
@@ -187,7 +187,6 @@ def _judged(
     word = solution.termination
     if word is Termination.OPTIMAL and not (gap == 0 or _is_rounding(problem, solution, taken, gap, objective)):
         word = Termination.CONVERGED
-    scale = max(abs(objective or 0), abs(bound or 0))
     missing = problem.pairs - len(taken)
     arithmetic = "in exact integers" if exact else "without rounding but of the last sums, outward"
     kind = "rows and columns that need a larger cost" if problem.objective == "bottleneck" else "duals"
@@ -196,7 +195,7 @@ def _judged(
         objective=None if objective is None else sign * objective + 0,
         bound=None if bound is None else sign * bound + 0,
         gap_abs=gap,
-        gap_rel=None if gap is None else (float(gap / scale) if scale else 0.0),
+        gap_rel=None if gap is None else share_up(gap, objective, bound),
         max_violation=0,
         holds=True,
         proved=f"{claim}, recomputed {arithmetic}",

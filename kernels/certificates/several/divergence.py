@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from kernels.certificates.rounded import div_up, down, sum_down, sum_up, up
+from kernels.certificates.rounded import down, share_up, sum_down, sum_up, up
 from kernels.problems.arrays import Array
 from kernels.problems.several import SeveralTransports
 from kernels.problems.transport import UnbalancedTransport
@@ -37,13 +37,12 @@ def debiased(problem: SeveralTransports, found: Certificate) -> Certificate:
         return replace(found, objective=None, bound=None, gap_abs=None, gap_rel=None, facts=facts, proved=proved)
     bound, objective = sum_down([low for low, _ in known]), sum_up([high for _, high in known])
     gap = up(Fraction(objective) - Fraction(bound))
-    scale = max(abs(objective), abs(bound))
     return replace(
         found,
         objective=objective,
         bound=bound,
         gap_abs=gap,
-        gap_rel=float(div_up(gap, scale)) if gap and scale else 0.0,
+        gap_rel=share_up(gap, objective, bound),
         facts=facts,
         proved=proved,
     )

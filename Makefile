@@ -50,7 +50,7 @@ tests: $(VENV)/dev ## the tests alone
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not long and not again"
 
 check: $(VENV)/dev ## lint and types only
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy $(TYPED)
+	nice -n 5 sh -c '$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy $(TYPED)'
 
 wheel: ## build the wheel, install it bare with the newest releases that it allows, and run a job
 	$(PYTHON) -m tests.wheel

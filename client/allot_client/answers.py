@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -127,11 +129,20 @@ class Result:
 
 
 def relative(away: float | None, objective: float | None, bound: float | None) -> float | None:
-    """A gap divided by the larger of objective and bound, as in certificates; None where one of them is not known."""
+    """A gap over the larger of objective and bound, rounded up as in certificates; None where one is not known."""
     if away is None or objective is None or bound is None:
         return None
-    scale = max(abs(objective), abs(bound))
-    return float(away / scale) if scale else 0.0
+    if not away or math.isinf(away):
+        return float(away)
+    scale = max(abs(Fraction(objective)), abs(Fraction(bound)))
+    if not scale:
+        return math.inf
+    exact = Fraction(away) / scale
+    try:
+        share = float(exact)
+    except OverflowError:
+        return math.inf
+    return share if share >= exact else math.nextafter(share, math.inf)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ class Shown:
         columns, values = self.columns[part], self.values[part].astype(np.float64)
         if not columns.size:
             return
-        if columns.min() < 0 or columns.max() >= plan.shape[1]:
+        twice = (np.diff(np.sort(columns, axis=1), axis=1) == 0).any()
+        if columns.min() < 0 or columns.max() >= plan.shape[1] or twice:
             self.within = np.inf
             return
         columns = columns.astype(np.int64)

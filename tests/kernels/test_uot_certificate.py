@@ -206,6 +206,13 @@ def test_marginals_and_top_entries_are_held_against_the_plan() -> None:
     assert facts["top_values_within"] == pytest.approx(0.5)
 
 
+def test_entries_that_name_a_column_twice_are_not_the_largest() -> None:
+    of, solution = solved(1, output="potentials", top_k=2)
+    for name in ("top_columns", "top_values"):
+        solution.arrays[name][0, 1] = solution.arrays[name][0, 0]
+    assert claim(of, solution.arrays).facts["top_values_within"] is None
+
+
 def test_progress_reaches_one() -> None:
     of, solution, _ = run({"cost": np.random.default_rng(0).random((900, 1200))}, tolerance=0.1)
     heard: list[float] = []

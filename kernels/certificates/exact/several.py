@@ -7,14 +7,13 @@ median cost, that size is worked out again here, and the stated one must be with
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from decimal import localcontext
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from kernels.certificates.exact import flow, shown, transport
+from kernels.certificates.exact import flow, transport
 from kernels.certificates.exact.stated import together, worst
 from kernels.certificates.exact.statement import Claim, Inputs, Statement, gap_statements, plain, rational
 from kernels.problems.arrays import Array
@@ -43,26 +42,16 @@ def check(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Stat
         return _of_costs(inputs, options, claim)
     if not _are_several(inputs, options):
         strengths = _strengths(options, claim.facts)
-        return [*_sized(inputs, options, claim.facts), *_one(inputs, {**options, **strengths}, claim)]
+        return [*_sized(inputs, options, claim.facts), *transport.check(inputs, {**options, **strengths}, claim)]
     said = []
     parts, claims = _problems(inputs, options), _claims(inputs, options, claim)
     for k, (given, part) in enumerate(zip(parts, claims, strict=True)):
         own = k % (len(parts) // 3) if options.get("divergence") else k
         facts, asked = _of_one(claim.facts, own), {**options, **_of_inputs(inputs, own)}
         chosen = {**asked, **_strengths(asked, facts)}
-        found = [*(_sized(given, asked, facts) if own == k else ()), *_one(given, chosen, part)]
+        found = [*(_sized(given, asked, facts) if own == k else ()), *transport.check(given, chosen, part)]
         said += [replace(one, name=f"problem {k}: {one.name}") for one in found]
     return [*said, *_together(inputs, options, claim)]
-
-
-def _one(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Statement]:
-    """One problem: its values, and what is told of its plan beside it."""
-    said = transport.check(inputs, options, claim)
-    if claim.termination == "infeasible" or not said[0].holds:
-        return said
-    with localcontext(transport.DIGITS):
-        problem = transport.Problem(inputs, options)
-        return [*said, *shown.check(problem, transport.returned_plan(problem, claim.arrays), claim)]
 
 
 def _of_costs(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Statement]:

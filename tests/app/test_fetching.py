@@ -7,7 +7,7 @@ import itertools
 import json
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
@@ -208,6 +208,16 @@ def test_a_part_is_as_long_as_its_boundary_says(server: Fetched, claimed: int) -
         assert json.loads(first[1])["input_digests"]["cost"]["blob"] == digest_of(data)
 
 
+def put(reader: Reader, left: memoryview, most: Callable[[int], int]) -> None:
+    """Into the places that it has, at most so many bytes at once of those that are left."""
+    while left:
+        place = reader.place()
+        count = min(len(left), len(place), most(len(left)))
+        place[:count] = left[:count]
+        reader.came(place[:count])
+        left = left[count:]
+
+
 def cuts(rng: np.random.Generator, size: int) -> list[int]:
     return sorted({0, size, *rng.integers(0, size, rng.integers(1, 9)).tolist()})
 
@@ -241,14 +251,7 @@ def test_however_a_body_is_cut_its_parts_are_the_same(service: Service, server: 
             if rng.random() < 0.4:
                 reader.feed([bytes(left)])
                 continue
-            while left:
-                place = reader.place()
-                count = min(
-                    len(left), len(place), int(rng.choice([1, 7, 5000, 1 << 22])) if len(left) < 9000 else 1 << 22
-                )
-                place[:count] = left[:count]
-                reader.came(place[:count])
-                left = left[count:]
+            put(reader, left, lambda rest: int(rng.choice([1, 7, 5000, 1 << 22])) if rest < 9000 else 1 << 22)
         if reader.is_sought:
             reader.feed([b""])
         parts = reader.finish()
@@ -296,12 +299,7 @@ def test_a_boundary_that_comes_before_a_header_says_ends_the_part_all_the_same(
                 if start == 0 or rng.random() < 0.2:
                     reader.feed([bytes(left)])
                     continue
-                while left:
-                    place = reader.place()
-                    count = min(len(left), len(place), int(rng.choice([50, 1 << 19, 1 << 22])))
-                    place[:count] = left[:count]
-                    reader.came(place[:count])
-                    left = left[count:]
+                put(reader, left, lambda _, rng=rng: int(rng.choice([50, 1 << 19, 1 << 22])))  # type: ignore[misc]
             if reader.is_sought:
                 reader.feed([b""])
             parts = reader.finish()

@@ -120,11 +120,9 @@ class Filling:
         """All that is there, in tasks of `step` bytes."""
         begin, self._handed = self._handed, until
         if self._following is not None:
-            if self._look is not None:
-                view = self._memory[begin:until]
+            if (look := self._look) is not None:
+                view, at = self._memory[begin:until], self._at + begin
                 here = len(view) <= SHORT
-                look = self._look
-                at = self._at + begin
                 self._looks.append(known(look(view, at)) if here else self._eyes.submit(look, view, at))
             return
         for start in range(begin, until, step):

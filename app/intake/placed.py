@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -9,9 +11,14 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 
 from app.intake.built import Built
-from workers.jobs.job import Expired, InputRef, Job, OverQuota, QuotaFull, Submission, UnknownJob
+from app.intake.gathered import Source
+from app.intake.visit import Visit
+from workers.jobs.entry import BeingDeleted, Counting
+from workers.jobs.job import Expired, InputRef, Job, JobError, OverQuota, QuotaFull, Submission, UnknownJob
 from workers.store.disk import SPARE_BYTES
 from workers.store.inline import MOST_AWAITED_BYTES, MOST_BYTES, carried, size_of
+
+Inputs = tuple[dict[str, InputRef], dict[str, InputRef]]
 
 
 @dataclass(frozen=True)
@@ -51,45 +58,73 @@ async def place(built: Built, reply: str | None = None) -> Placed:
 
 
 async def _submitted(built: Built, most: int, reply: str | None) -> tuple[Job | None, str]:
-    """As `Entry.submit`, once the inputs are kept: up to `most` bytes that came with the request travel."""
-    inputs, named = await _timed(built, most)
-    return await built.visit.desk.entry.submit(_submission(built, inputs, named, reply))
+    """As `Entry.submit`: up to `most` bytes of the inputs that came with the request travel, the others are kept."""
+    travellers, visit = _travellers(built, most), built.visit
+    with _keeping(visit):
+        counting = await _counting(built, travellers)
+    if counting is not None:
+        with suppress(BeingDeleted):
+            return await _counted(built, travellers, counting, reply)
+    visit.laid.counted, visit.laid.at_once = False, len(travellers) == len(built.sources)
+    with _keeping(visit):
+        kept = _kept(built, travellers) if visit.laid.at_once else await run_in_threadpool(_kept, built, travellers)
+    return await visit.desk.entry.submit(_submission(built, *kept, reply))
 
 
-async def _timed(built: Built, most: int) -> tuple[dict[str, InputRef], dict[str, InputRef]]:
-    """As `_kept`, without the time in which their digests were waited for: that has been counted."""
-    spent = built.visit.spent_ms
+@contextmanager
+def _keeping(visit: Visit) -> Iterator[None]:
+    """Counts the time as that of `keep`, but for that in which digests were waited for: that has been counted."""
+    spent = visit.spent_ms
     hashed = spent.get("hash", 0.0)
-    with built.visit.timed("keep"):
-        travellers, laid = _travellers(built, most), built.visit.laid
-        laid.at_once = len(travellers) == len(built.sources) or await _counted(built, travellers)
-        try:
-            kept = _kept(built, travellers) if laid.at_once else await run_in_threadpool(_kept, built, travellers)
-        except BlockingIOError:  # another process is at the arena
-            laid.at_once = False
-            kept = await run_in_threadpool(_kept, built, travellers)
+    with visit.timed("keep"):
+        yield
     spent["keep"] = max(0.0, spent["keep"] - (spent.get("hash", 0.0) - hashed))
-    return kept
 
 
-async def _counted(built: Built, travellers: set[str]) -> bool:
-    """Count the inputs that stay behind as their owner's, if all lie in memory and have only to be named after that.
-
-    Raises as `Entry.keep`.
-    """
+async def _counting(built: Built, travellers: set[str]) -> Counting | None:
+    """What is to be counted of the inputs that stay behind, if all lie in memory and have only to be named then."""
     visit = built.visit
-    visit.laid.counted = False
     sinks = [source.sink for name, source in built.sources.items() if name not in travellers]
-    there = [sink for sink in sinks if sink is not None and sink.memory is not None]
-    if not visit.laid.wanted or len(there) < len(sinks):
-        return False
-    if late := [sink for sink in there if not sink.is_hashed]:
-        with visit.timed("hash"):
+    there = [sink for sink in sinks if sink is not None and sink.memory is not None]  # these say their names, too
+    if not visit.laid.wanted or not sinks or len(there) < len(sinks):
+        return None
+    with visit.timed("hash"):
+        if late := [sink for sink in there if not sink.is_hashed]:
             await run_in_threadpool(lambda: [(sink.flush(), sink.sight) for sink in late])  # `lay` asks for both
-    sizes, seconds = {sink.digest: sink.size for sink in there}, visit.desk.settings.blob_ttl_s
-    free = visit.desk.store.folder.free
-    visit.laid.counted = await visit.desk.entry.keep(sizes, visit.owner, seconds, free, SPARE_BYTES)
-    return visit.laid.counted
+    sizes, free = {sink.digest: sink.size for sink in there}, visit.desk.store.folder.free
+    return Counting(sizes, visit.owner, visit.desk.settings.blob_ttl_s, free, SPARE_BYTES)
+
+
+async def _counted(built: Built, travellers: set[str], counting: Counting, reply: str | None) -> tuple[Job | None, str]:
+    """As `Entry.submit`. The bytes get their name while a worker takes the job: it waits for them, if it must.
+
+    Raises:
+        BeingDeleted: they cannot be counted now, and have no name.
+    """
+    visit, job = built.visit, None
+    visit.laid.counted = visit.laid.at_once = True
+    try:
+        job, job_id = await visit.desk.entry.submit(_submission(built, *_named(built, travellers), reply), counting)
+    finally:
+        if counting.may_be:  # and the job may be there, whatever was heard of it
+            await _laid(built, travellers, job)
+    return job, job_id
+
+
+async def _laid(built: Built, travellers: set[str], job: Job | None) -> None:
+    """Give counted bytes their name; a job whose bytes cannot be had is deleted again."""
+    visit = built.visit
+    try:
+        try:
+            _kept(built, travellers)
+        except BlockingIOError:  # another process is at the arena
+            visit.laid.at_once = False
+            await run_in_threadpool(_kept, built, travellers)
+    except (JobError, OSError):
+        if job is not None:
+            with suppress(JobError):
+                await run_in_threadpool(visit.desk.jobs.delete, job.id, visit.owner)
+        raise
 
 
 def _submission(built: Built, inputs: dict[str, InputRef], named: dict[str, InputRef], reply: str | None) -> Submission:
@@ -135,13 +170,24 @@ def _travellers(built: Built, most: int) -> set[str]:
     return found if most > MOST_BYTES or len(found) == len(built.sources) else set()
 
 
-def _kept(built: Built, travellers: set[str]) -> tuple[dict[str, InputRef], dict[str, InputRef]]:
-    """How the job refers to its inputs, and what they are called wherever they are."""
+def _kept(built: Built, travellers: set[str]) -> Inputs:
+    """Keep the inputs that stay behind; how the job refers to all, and what they are called wherever they are."""
+    return _told(built, travellers, lambda source: source.keep())
+
+
+def _named(built: Built, travellers: set[str]) -> Inputs:
+    """The same of inputs that came with the request, without keeping any."""
+    return _told(built, travellers, lambda source: None if source.name is None else source.name())
+
+
+def _told(built: Built, travellers: set[str], stays: Callable[[Source], InputRef | None]) -> Inputs:
     inputs, named = {}, {}
     for name, source in built.sources.items():
         if name in travellers and source.name is not None:
             named[name] = source.name()
             inputs[name] = carried(named[name], source.value)
         else:
-            inputs[name] = named[name] = source.keep()
+            reference = stays(source)
+            assert reference is not None
+            inputs[name] = named[name] = reference
     return inputs, named

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from kernels import SOLVERS
-from workers.jobs.entry import STALE_S, Entry
+from workers.jobs.entry import STALE_S, BeingDeleted, Counting, Entry
 from workers.jobs.form import placed
 from workers.jobs.job import (
     IdempotencyConflict,
@@ -221,22 +221,66 @@ def test_arrays_go_through_redis_while_it_has_room(most: int, used: int, roomy: 
     assert is_roomy({"maxmemory": str(most), "used_memory": str(used), "total_system_memory": "100"}) is roomy
 
 
-def kept(sizes: dict[str, int], free: int | None = None) -> Any:
-    async def begin(entry: Entry) -> bool:
-        return await entry.keep(sizes, "ann", 60.0, lambda: free, 24)
+def counted(sizes: dict[str, int], free: int | None = None) -> tuple[Any, Counting]:
+    """A submission that holds blobs of these digests, which are counted on the way."""
+    counting = Counting(sizes, "ann", 60.0, lambda: free, 24)
+    inputs: dict[str, Any] = {digest[-5:]: {"blob": digest, "format": "npy"} for digest in sizes}
+    one = Submission("ann", "lap", inputs, queue="cpu", reply="somebody")
 
-    return begin
+    def begin(entry: Entry) -> Coroutine[Any, Any, tuple[Job | None, str]]:
+        return entry.submit(one, counting)
+
+    return begin, counting
 
 
-def test_blobs_are_counted_without_a_thread_as_the_store_counts_them(jobs: Jobs, settings: Settings) -> None:
+def test_blobs_are_counted_on_the_way_as_the_store_counts_them(jobs: Jobs, settings: Settings) -> None:
     name, other = f"sha256:{'a' * 64}", f"sha256:{'b' * 64}"
-    assert run(settings, kept({name: 700, other: 1})) == [True]
+    begin, counting = counted({name: 700, other: 1})
+    ((job, job_id),) = run(settings, begin)
+    assert counting.may_be
+    assert job is not None
+    assert jobs._records.in_line("cpu") == {job_id}
     named = {digest: name_of(digest, "ann") for digest in (name, other)}
     assert jobs._redis.hgetall("allot:sizes") == {named[name]: "700 ann", named[other]: "1 ann"}
     assert float(jobs._redis.hget(f"allot:blob:{named[name]}", "ann")) > time.time() + 50
-    (full,) = run(replace(settings, quota_bytes=800), kept({f"sha256:{'c' * 64}": 100}))
+    assert all(jobs._redis.exists(f"allot:refs:{one}") for one in named.values())
+
+
+@pytest.mark.parametrize(
+    ("limits", "size", "free"), [({"quota_bytes": 800}, 900, None), ({"quota_share": 0.5}, 2000, 1024)]
+)
+def test_what_is_too_much_is_not_counted_and_makes_no_job(
+    jobs: Jobs, settings: Settings, limits: dict[str, Any], size: int, free: int | None
+) -> None:
+    begin, counting = counted({f"sha256:{'c' * 64}": size}, free)
+    (full,) = run(replace(settings, **limits), begin)
     assert isinstance(full, QuotaFull)
-    (full,) = run(replace(settings, quota_share=0.5), kept({f"sha256:{'d' * 64}": 2000}, free=1024))
-    assert isinstance(full, QuotaFull)
-    jobs._redis.set(f"allot:condemned:{named[other]}", 1)
-    assert run(settings, kept({other: 1})) == [False]  # its old bytes are being deleted: the store waits for that
+    assert not counting.may_be
+    assert not jobs._records.in_line("cpu")
+    assert not jobs._redis.exists("allot:sizes")
+
+
+def test_what_is_just_being_deleted_is_not_counted(jobs: Jobs, settings: Settings) -> None:
+    name = f"sha256:{'b' * 64}"
+    jobs._redis.set(f"allot:condemned:{name_of(name, 'ann')}", 1)
+    begin, counting = counted({name: 1})
+    (wrong,) = run(settings, begin)  # the store waits for that
+    assert isinstance(wrong, BeingDeleted)
+    assert not counting.may_be
+    assert not jobs._records.in_line("cpu")
+
+
+def test_bytes_are_counted_though_the_line_is_full(jobs: Jobs, settings: Settings) -> None:
+    begin, counting = counted({f"sha256:{'d' * 64}": 5})
+    (full,) = run(replace(settings, max_queued=0), begin)
+    assert isinstance(full, QueueFull)
+    assert counting.may_be
+    assert jobs._redis.hlen("allot:sizes") == 1
+
+
+def test_a_redis_that_has_forgotten_the_scripts_is_sent_them(jobs: Jobs, settings: Settings) -> None:
+    jobs._redis.script_flush()
+    begin, _ = counted({f"sha256:{'e' * 64}": 5})
+    ((job, job_id),) = run(settings, begin)
+    assert job is not None
+    assert jobs._records.in_line("cpu") == {job_id}

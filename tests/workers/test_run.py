@@ -174,7 +174,7 @@ def test_a_store_that_stays_away_is_told_of(
     outcome: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("workers.runtime.outlast.TOLD_S", 0.3)
-    flaky(monkeypatch, *(Unavailable("no bucket") for _ in range(4)))  # 0.2 s apart
+    flaky(monkeypatch, *(Unavailable("no bucket") for _ in range(12)))  # 0.6 s in all
     assert outcome().state is State.SUCCEEDED
     told = [line.message for line in caplog.records if line.name == "workers.runtime.outlast"]
     assert 1 <= len(told) < 4

@@ -8,7 +8,8 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -17,8 +18,8 @@ from workers.jobs.job import Device, Job, NoSuchDevice, Submission, Unavailable,
 from workers.jobs.quotas import Quota, Quotas, too_much_kept
 from workers.jobs.records import OVER, Limits, submitting
 from workers.jobs.room import FULL, is_roomy, require_room, share_taken
-from workers.jobs.scripts import script
-from workers.jobs.wire import Cut, Wire
+from workers.jobs.scripts import Script, script
+from workers.jobs.wire import Argument, Cut, Wire
 from workers.runtime.clock import Clock
 from workers.runtime.config import Settings
 from workers.runtime.connection import WRITE_S
@@ -31,6 +32,45 @@ STALE_S = 2.0
 PAUSES_S = (0.02, 0.25)
 """Before SUBMIT is sent again over a new connection: a Redis that restarts under a supervisor is missed by few."""
 T = TypeVar("T")
+
+
+class BeingDeleted(Exception):
+    """Old bytes of such a name are just going: they cannot be counted yet, and no job was made."""
+
+
+@dataclass
+class Counting:
+    """Blobs that are to be counted as an owner's, as `Store` does before it gives bytes their name.
+
+    Attributes:
+        sizes: bytes of each, by digest.
+        owner: whose they are.
+        seconds: for which they are kept, if no job holds them.
+        free, spare: bytes that are free in the store, and those that nobody may fill: see `Quota.share_of`.
+        may_be: whether they may have been counted: they were asked for, and not refused as far as is known.
+    """
+
+    sizes: Mapping[str, int]
+    owner: str
+    seconds: float
+    free: Callable[[], int | None]
+    spare: int
+    may_be: bool = False
+
+    def told(self, now: float, quota: Quota) -> list[Argument]:
+        """What `keep` is given."""
+        share = quota.share_of(self.free, self.spare)
+        each = chain[Argument](*((name_of(digest, self.owner), size) for digest, size in self.sizes.items()))
+        self.may_be = True
+        return [self.owner, now + self.seconds, quota.bytes, *share, *each]
+
+    def heard(self, answer: int, quota: Quota) -> None:
+        """Take what `keep` answers. Raises QuotaFull, StoreFull, BeingDeleted."""
+        self.may_be = answer > 0
+        if answer < 0:
+            raise too_much_kept(OVER[answer], quota)
+        if answer == 0:
+            raise BeingDeleted
 
 
 class Entry:
@@ -46,14 +86,18 @@ class Entry:
         self.is_roomy = False
         """Whether Redis had room for arrays that could be files, as it was seen last."""
 
-    async def submit(self, submission: Submission) -> tuple[Job | None, str]:
+    async def submit(self, submission: Submission, counting: Counting | None = None) -> tuple[Job | None, str]:
         """Record a job that has a queue, and put it in line.
+
+        Args:
+            counting: blobs that the job holds and that are counted first, in the same trip to Redis.
 
         Returns:
             the job and its id; or None and the id of the job that its Idempotency-Key had made before.
 
         Raises:
             IdempotencyConflict, QueueFull, OverQuota, QuotaFull, UnknownBlob, StoreFull, Unavailable.
+            BeingDeleted: of the blobs that were to be counted.
         """
         await self._look()
         if self._taken > FULL:
@@ -61,7 +105,7 @@ class Entry:
             require_room(self._taken)
         quota = await self._quota(submission.owner)
         one = fresh(submission, self._settings, Granted(quota, FULL * self._most), self._clock.now())
-        outcome, told, position = await self._submitted(one)
+        outcome, told, position = await self._submitted(one, counting)
         job = one.job(outcome, told, position, self._settings.max_queued)
         if job is None and told == one.job_id:  # sent again after a lost answer
             job = one.job("created", told, None, 0)
@@ -72,8 +116,11 @@ class Entry:
         quota = self._quotas.fresh(owner)
         return await asyncio.to_thread(self._quotas.of, owner) if quota is None else quota
 
-    async def _submitted(self, one: Fresh) -> tuple[str, str, int]:
+    async def _submitted(self, one: Fresh, counting: Counting | None) -> tuple[str, str, int]:
         """SUBMIT's answer. It may be sent again: a second one finds the job of the first.
+
+        KEEP is in front of it where there is something to count. What it did not count SUBMIT does not know, and no job
+        is made that holds it.
 
         It makes nothing once its caller has been told that Redis does not answer, however late Redis reads it.
         """
@@ -82,7 +129,13 @@ class Entry:
             try:
                 until = time.monotonic() + ahead_s + WRITE_S
                 told = submitting(one.job_id, one.record, one.held, one.data, self._limits, one.most, until)
-                answer = _read(await self._wire.run(script("submit"), *told))
+                calls: list[tuple[Script, Sequence[Argument]]] = [(script("submit"), told)]
+                if counting is not None:
+                    calls.insert(0, (script("keep"), counting.told(self._clock.now(), one.granted.quota)))
+                *kept, submitted = await self._wire.run_all(*calls)
+                answer = _read(submitted)
+                if counting is not None and answer[0] not in ("created", "seen", "late"):
+                    counting.heard(int(kept[0]), one.granted.quota)
                 if answer[0] != "late":
                     return answer
                 await self._look(self._looked)  # another primary has another clock
@@ -92,32 +145,6 @@ class Entry:
                     raise
                 await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))
         raise Unavailable("Redis does not answer: it was too slow, and nothing was made")
-
-    async def keep(
-        self, sizes: Mapping[str, int], owner: str, seconds: float, free: Callable[[], int | None], spare: int
-    ) -> bool:
-        """Count blobs as the owner's, as `Store` does before it gives bytes their name; False where it has to do so.
-
-        Args:
-            sizes: bytes of each, by digest.
-            owner: whose they are.
-            seconds: for which they are kept, if no job holds them.
-            free, spare: bytes that are free in the store, and those that nobody may fill: see `Quota.share_of`.
-
-        Raises:
-            QuotaFull, StoreFull, Unavailable.
-        """
-        await self._look()
-        quota = await self._quota(owner)
-        until, share = self._clock.now() + seconds, quota.share_of(free, spare)
-        told = chain[str | int](*((name_of(digest, owner), size) for digest, size in sizes.items()))
-        try:
-            answer = int(await self._wire.run(script("keep"), owner, until, quota.bytes, *share, *told))
-        except Cut:  # the store's own connection is another, and asks again
-            return False
-        if answer < 0:
-            raise too_much_kept(OVER[answer], quota)
-        return answer > 0  # else old bytes of such a name are just being deleted
 
     async def placed(self, place: Callable[[list[WorkerInfo]], T], aside: bool = False) -> T:
         """What `place` says, given the workers; if there was none for it, once more with those of this moment.

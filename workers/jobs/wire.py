@@ -25,7 +25,8 @@ PATIENCE = 5
 """How often CONNECT_S may pass while the loop was too busy to see that it is connected."""
 NOTHING_YET = object()
 OUT_OF_MEMORY = "Redis is out of memory and evicts nothing; wait for results to expire"
-Command = tuple[str | bytes | int | float, ...]
+Argument = str | bytes | int | float
+Command = tuple[Argument, ...]
 
 
 class Cut(Unavailable):
@@ -79,29 +80,38 @@ class Wire(asyncio.Protocol):
                 raise self._meant(reply)
         return replies
 
-    async def run(self, script: Script, *arguments: str | bytes | int | float) -> Any:
+    async def run(self, script: Script, *arguments: Argument) -> Any:
         """What a script answers, once as many replicas have its changes as the connection is asked for.
 
         Raises:
             Unavailable, StoreFull: as `ask`.
         """
+        return (await self.run_all((script, arguments)))[0]
+
+    async def run_all(self, *calls: tuple[Script, Sequence[Argument]]) -> list[Any]:
+        """What scripts answer that go out together, and run one after the other whatever the first one answers.
+
+        Raises as `run`; then each of them may have run.
+        """
         while self._transport is None or self._opening is not None:
             await self.open()
-        (answer,) = await self._acknowledged("EVALSHA", script.digest, 0, *arguments)
-        if isinstance(answer, hiredis.ReplyError) and str(answer).startswith("NOSCRIPT"):
-            (answer,) = await self._acknowledged("EVAL", script.text, 0, *arguments)
-        if isinstance(answer, hiredis.ReplyError):
-            raise self._meant(answer)
-        return answer
+        answers = await self._acknowledged(*(("EVALSHA", one.digest, 0, *given) for one, given in calls))
+        if any(isinstance(answer, hiredis.ReplyError) and str(answer).startswith("NOSCRIPT") for answer in answers):
+            answers = await self._acknowledged(*(("EVAL", one.text, 0, *given) for one, given in calls))
+        for answer in answers:
+            if isinstance(answer, hiredis.ReplyError):
+                raise self._meant(answer)
+        return answers
 
-    async def _acknowledged(self, *command: str | bytes | int | float) -> list[Any]:
+    async def _acknowledged(self, *commands: Command) -> list[Any]:
         if not self._replicas:
-            return await self._send((command,))
-        answer, reached = await self._send((command, ("WAIT", self._replicas, int(1000 * ACKNOWLEDGE_S))))
-        if isinstance(reached, int) and reached < self._replicas and not isinstance(answer, hiredis.ReplyError):
+            return await self._send(commands)
+        *answers, reached = await self._send((*commands, ("WAIT", self._replicas, int(1000 * ACKNOWLEDGE_S))))
+        wrong = any(isinstance(answer, hiredis.ReplyError) for answer in answers)
+        if isinstance(reached, int) and reached < self._replicas and not wrong:
             raise Unavailable(f"Redis takes no writes now: {reached} of {self._replicas} replicas have it; "
                               "it may yet count")  # fmt: skip
-        return [answer]
+        return answers
 
     def _meant(self, reply: Exception) -> Exception:
         """What an error of Redis means. One that is no primary any more is left, so that the next is looked for."""

@@ -12,7 +12,8 @@ from workers.jobs.job import StoreFull, Unavailable
 
 OUTLAST_S = 3600.0
 """An answer that is found while Redis is away is offered again for so long."""
-AGAIN_S = 0.2
+SOON_S, AGAIN_S = 0.0002, 0.2
+"""Before it is tried again, at first and at most: the bytes of a job may be named just now."""
 TOLD_S = 5.0
 """After so long a line says what is waited for, and then again after twice as long each time."""
 FULL_S = 1.0
@@ -25,6 +26,7 @@ T = TypeVar("T")
 def outlast(call: Callable[[], T], deadline: Deadline | None = None) -> T:
     """Repeat `call` while Redis or the store is away, for up to OUTLAST_S; with a deadline also while it is full."""
     begun, tell_s, phase = time.monotonic(), TOLD_S, deadline.phase if deadline else "wait"
+    again_s = SOON_S
     while True:
         try:
             answer = call()
@@ -44,4 +46,5 @@ def outlast(call: Callable[[], T], deadline: Deadline | None = None) -> T:
             if waited_s > tell_s:
                 log.warning("a job has waited %.0f s for Redis or the store: %s", waited_s, error)
                 tell_s = 2 * waited_s
-            time.sleep(AGAIN_S)
+            time.sleep(again_s)
+            again_s = min(2 * again_s, AGAIN_S)

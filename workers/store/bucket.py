@@ -51,9 +51,9 @@ class Bucket:
         """Names of what was laid so long ago that whoever laid it has died."""
         return self._cache.left(seconds)
 
-    def remark(self, name: str, text: bytes) -> None:
+    def remark(self, name: str, text: bytes, coming: bool = False) -> None:
         """Write down, on this machine, what was seen of the blob's numbers."""
-        self._cache.remark(name, text)
+        self._cache.remark(name, text, coming)
 
     def remarked(self, name: str) -> bytes:
         """What was written down on this machine."""

@@ -202,10 +202,13 @@ class Folder:
         except (FileNotFoundError, UnknownBlob):
             return None
 
-    def remark(self, name: str, text: bytes) -> None:
-        """Write down what was seen of the blob's numbers: beside its bytes, and with them on the disk."""
+    def remark(self, name: str, text: bytes, coming: bool = False) -> None:
+        """Write down what was seen of the blob's numbers: beside its bytes, and with them on the disk.
+
+        `coming`: it will be laid in the arena.
+        """
         file = file_of(name)
-        if self.arena is not None and self.arena.is_laid(file):
+        if self.arena is not None and (coming or self.arena.is_laid(file)):
             # who reads half of it takes it for nothing; where there is no such folder, the service ends
             with contextlib.suppress(FileNotFoundError), io.FileIO(f"{self.arena.seen}/{file}", "w") as remark:
                 remark.write(text)

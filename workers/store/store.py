@@ -41,8 +41,7 @@ from workers.store.sight import Sight
 from workers.store.swift import read_swift
 from workers.store.upload import BlobInfo, Writer
 
-BRIEF_BYTES = 1 << 20
-SWEEP_BATCH = 200
+BRIEF_BYTES, SWEEP_BATCH = 1 << 20, 200
 LEFT_S = 60.0
 """Who lays bytes settles them at once: what lies for longer was left behind."""
 BRIEF_S = 600.0  # from the writing of a job's arrays until the job holds them
@@ -106,10 +105,13 @@ class Store:
         name = name_of(writer.digest, owner)
         if not counted:
             self._keep({name: writer.size}, owner, self._settings.blob_ttl_s)
+        if coming := is_slab(writer.path):  # a worker may wait for the name already, and reads then what was seen
+            self._remark(name, writer, coming)
         with room():
             if not self.folder.lay(name, writer.path, patient):
                 self.folder.publish(name, writer.path)
-            self._remark(name, writer)
+            if not coming or self.folder.swift(name) is None:
+                self._remark(name, writer)
         return name
 
     def settle(self, names: Iterable[str]) -> None:
@@ -128,9 +130,9 @@ class Store:
             self.folder.delete(name)
         return len(known)
 
-    def _remark(self, name: str, writer: Writer) -> None:
+    def _remark(self, name: str, writer: Writer, coming: bool = False) -> None:
         if (sight := writer.sight) is not None:
-            self.folder.remark(name, sight.text())
+            self.folder.remark(name, sight.text(), coming)
 
     def _keep(self, sizes: Mapping[str, int], owner: str, seconds: float, meanwhile: Any = nothing) -> None:
         quota, until = Quota() if self.quota_of is None else self.quota_of(owner), self._redis.now() + seconds

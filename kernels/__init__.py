@@ -9,6 +9,7 @@
 0
 """
 
+from kernels.ahead import Ahead
 from kernels.arriving import TYPES, Glance, glance, together
 from kernels.card import Bundle, Companion, Device, Estimate, InputSpec, Options, OptionsOf, Problem, Solver
 from kernels.certificates.exact import Claim, Statement
@@ -39,6 +40,7 @@ __all__ = [
     "SOLVERS",
     "TYPES",
     "UNASSIGNED",
+    "Ahead",
     "Array",
     "Bundle",
     "Bytes",

@@ -113,7 +113,13 @@ NUMBA_MAY = {
     "kernels/certificates/tree/loops.py",
 }
 """Proofs of many small problems, nodes or pairs of points are looped over by compiled code; loaded when first used."""
-CUPY_MAY = {"kernels/cuda.py", "kernels/cubins.py", "kernels/locked.py", "workers/runtime/gpu_memory.py"}
+CUPY_MAY = {
+    "kernels/ahead.py",
+    "kernels/cuda.py",
+    "kernels/cubins.py",
+    "kernels/locked.py",
+    "workers/runtime/gpu_memory.py",
+}
 
 
 def files(floor: str) -> list[Path]:

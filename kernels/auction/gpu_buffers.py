@@ -20,6 +20,7 @@ from kernels.auction.layout import (
     STATE,
 )
 from kernels.auction.scaling import Arithmetic
+from kernels.gpu_locked import uploaded
 from kernels.problems import UNASSIGNED, Csr
 from kernels.problems.arrays import Costs, Records
 from kernels.problems.points import METRICS, Points
@@ -137,7 +138,7 @@ def _graph(weights: Costs | Csr | Points) -> dict[str, Any]:
         return {name: cupy.asarray(part) for name, part in parts.items()}
     if isinstance(weights, Points):
         return {"values": cupy.asarray(weights.x), "targets": cupy.asarray(weights.y)}
-    return {"values": cupy.asarray(weights)}
+    return {"values": uploaded(weights)}
 
 
 def _matching(m: int, n: int) -> dict[str, Any]:

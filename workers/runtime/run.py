@@ -220,7 +220,7 @@ def _load(
     for done, (name, reference) in enumerate(references.items(), 1):
         inputs[name] = outlast(partial(_found, reference, record, bench), deadline)
         deadline.advance(done / (len(references) + 1))  # building the problem is the rest
-    return inputs if bench.staging is None else bench.staging.stage(inputs)
+    return inputs if bench.staging is None else bench.staging.stage(inputs, SOLVERS[record["solver"]].unread)
 
 
 def _expect(order: Order, records: Records, first_s: float, certify_s: float) -> None:

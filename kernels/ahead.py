@@ -1,6 +1,6 @@
 """Arrays that are sent to the device while they are read: each piece as soon as it is there.
 
-A solver that copies the array as it lies finds it there (`gpu_locked.uploaded`). CuPy is imported when something is sent.
+A solver that copies the array as it lies finds it there (`gpu_locked.uploaded`). CuPy is imported when one is sent.
 """
 
 import weakref
@@ -28,6 +28,7 @@ class Ahead:
         import cupy
 
         self._host, self._device = array, cupy.empty(array.size, array.dtype)
+        self._stream = cupy.cuda.get_current_stream().ptr
 
     @classmethod
     def of(cls, array: Costs) -> "Ahead | None":
@@ -44,12 +45,11 @@ class Ahead:
             return None
 
     def send(self, begin: int, end: int) -> None:
-        """Bytes from `begin` to `end` are there."""
+        """Bytes from `begin` to `end` are there. In any thread."""
         import cupy
 
-        stream = cupy.cuda.get_current_stream().ptr
         to, of = self._device.data.ptr + begin, self._host.ctypes.data + begin
-        cupy.cuda.runtime.memcpyAsync(to, of, end - begin, TO_DEVICE, stream)
+        cupy.cuda.runtime.memcpyAsync(to, of, end - begin, TO_DEVICE, self._stream)
 
     def all_sent(self) -> None:
         """`sent_ahead` finds it from now on, until the next one or `forget`."""

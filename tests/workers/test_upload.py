@@ -210,6 +210,31 @@ def test_what_came_is_read_while_it_is_hashed(tmp_path: Path, monkeypatch: pytes
     pool.pool.cache_clear()
 
 
+@pytest.mark.parametrize("size", [LONG, 3 << 20])
+def test_who_waits_for_a_look_takes_it_where_no_thread_has(size: int, tmp_path: Path) -> None:
+    data, go, mark = numbers(size // 8), threading.Event(), b"--a boundary"
+    arena = Arena(tmp_path / f"{MARK}one", 4 * PIECE)
+    with Writer(Nobody(), 1 << 40, tmp_path, size=Expected(len(data), arena=arena)) as writer:
+        writer.write(data)  # whose pages threads find
+    both = pool.pool().threads, pool.pool().eyes
+    others = [threads.submit(go.wait, 30) for threads in both for _ in range(pool.THREADS)]
+    with Writer(Nobody(), 1 << 40, tmp_path, sums=True, look=True, size=Expected(len(data), arena=arena)) as writer:
+        try:
+            writer.seek(mark)
+            writer.write(data)
+            looking = threading.Thread(target=writer.look)
+            looking.start()
+            looking.join(10)
+            assert not looking.is_alive()
+            assert writer.marked(b"") is None
+            assert writer.sight is not None
+            assert writer.sight.seen.total == int(np.frombuffer(data[128:], "<u8").sum(dtype=np.uint64))
+        finally:
+            go.set()
+        assert all(other.result() for other in others)
+        assert writer.digest == digest_of(data)
+
+
 @pytest.mark.parametrize("came", [LONG - PIECE, LONG])
 def test_who_is_dropped_waits_for_no_hashing(came: int, tmp_path: Path) -> None:
     """The event loop closes what a client has left behind, and threads may have much to do for others."""

@@ -21,7 +21,8 @@ from workers.store.arena import is_slab, leased
 
 READERS = max(1, min(8, (os.cpu_count() or 1) // 2))
 """Threads that fill the staging area: one core copies 5 to 10 GB/s, the bus takes 55."""
-LEAST_PIECE, PIECE = 1 << 20, 8 << 20
+LEAST_PIECE, PIECE, EACH = 1 << 20, 8 << 20, 2
+"""Bytes of a piece, and how many pieces are worth another thread."""
 ALIGNMENT = 512
 AHEAD = 128 << 20
 """Bytes whose pages are found in one step between jobs: 30 ms at 4 GiB/s (docs/notes/device.md)."""
@@ -137,21 +138,27 @@ def taken_ahead(staging: Staging, count: int) -> list[Callable[[], None]]:
 
 
 def _read(path: Path, offset: int, target: Bytes, sent: Ahead | None = None) -> None:
-    """Fill memory from a file by threads; each piece is `sent` on as soon as it and those before it are there."""
+    """Fill memory from a file by this thread and others, which may wake late; a piece is `sent` on once it is there."""
     view = memoryview(target)  # type: ignore[arg-type]
     piece = max(LEAST_PIECE, min(PIECE, -(-target.nbytes // READERS)))
+    starts = iter(range(0, target.nbytes, piece))
     with leased(path) if is_slab(path) else _opened(path) as descriptor:
-        read = [
-            (start, _readers().submit(_read_piece, descriptor, view[start : start + piece], offset + start))
-            for start in range(0, target.nbytes, piece)
-        ]
-        try:
-            for start, one in read:
-                one.result()
+
+        def some() -> None:
+            for start in starts:
+                end = min(start + piece, target.nbytes)
+                _read_piece(descriptor, view[start:end], offset + start)
                 if sent is not None:
-                    sent.send(start, min(start + piece, target.nbytes))
+                    sent.send(start, end)
+
+        others = [_readers().submit(some) for _ in range(min(READERS, target.nbytes // piece // EACH) - 1)]
+        try:
+            some()
         finally:
-            wait([one for _, one in read])  # all of them: they use the file
+            begun = [one for one in others if not one.cancel()]
+            wait(begun)  # they use the file
+    for one in begun:
+        one.result()
     if sent is not None:
         sent.all_sent()
 

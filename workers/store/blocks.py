@@ -250,7 +250,7 @@ class Blocks:
     def look(self) -> None:
         """Wait until all that came is written and looked at; in a slab it may still be hashed. Else as `flush`."""
         self._end_last()
-        for part in self._parts:
+        for part in reversed(self._parts):  # threads began with the first
             part.shown()
 
     def _end_last(self) -> None:

@@ -70,11 +70,36 @@ class Whole:
         return [self._work]
 
 
+class Glimpse:
+    """A look at some bytes, by whoever comes first: a thread, or the one that waits for it.
+
+    Attributes:
+        shown: what it showed.
+    """
+
+    def __init__(self, look: Look | None, part: memoryview, at: int) -> None:
+        self._todo = [(look, part, at)]
+        self.shown: Future[Shown] = Future()
+
+    def take(self) -> None:
+        """Look, unless somebody does, or nobody wants to know any more."""
+        try:
+            look, part, at = self._todo.pop()
+        except IndexError:
+            return
+        if self.shown.set_running_or_notify_cancel():
+            try:
+                self.shown.set_result(Shown(None, None) if look is None else look(part, at))
+            except Exception as wrong:
+                self.shown.set_exception(wrong)
+
+
 class Filling:
     """A piece in a slab, whose memory nobody else wants: threads work on what is there while the next bytes come.
 
     Each change of threads takes Python's lock from who receives. So one task looks at bytes and then hashes them, and
-    the checksum is left to who solves. Whoever reads bytes first waits for memory: the kernel has just written them.
+    the checksum is left to who solves. Whoever reads bytes first waits for memory: the kernel has just written them. A
+    thread that sleeps may take milliseconds to wake on a virtual machine: who waits for a look takes it.
 
     Args:
         memory: of the piece.
@@ -91,7 +116,7 @@ class Filling:
         self._memory, self._at, self._look = memoryview(memory), at, look
         self._threads, self._eyes = threads, eyes
         self._following = Following(memory, threads) if is_alone else None
-        self._looks: list[Future[Shown]] = []
+        self._looks: list[Glimpse] = []
         self._runs: list[Future[bytes]] = []
         self._handed = 0
 
@@ -120,27 +145,22 @@ class Filling:
         """All that is there, in tasks of `step` bytes."""
         begin, self._handed = self._handed, until
         if self._following is not None:
-            if (look := self._look) is not None:
-                view, at = self._memory[begin:until], self._at + begin
-                here = len(view) <= SHORT
-                self._looks.append(known(look(view, at)) if here else self._eyes.submit(look, view, at))
+            if self._look is not None:
+                view = self._memory[begin:until]
+                glimpse = self._glimpse(view, begin)
+                glimpse.take() if len(view) <= SHORT else self._eyes.submit(glimpse.take)
             return
         for start in range(begin, until, step):
-            part, shown = self._memory[start : min(start + step, until)], Future[Shown]()
-            self._looks.append(shown)
+            part = self._memory[start : min(start + step, until)]
+            glimpse = self._glimpse(part, start)
             if len(part) <= SHORT:
-                self._runs.append(known(self._work(part, self._at + start, shown)))
+                self._runs.append(known(_seen_and_hashed(part, glimpse)))
             else:
-                self._runs.append(self._threads.submit(self._work, part, self._at + start, shown))
+                self._runs.append(self._threads.submit(_seen_and_hashed, part, glimpse))
 
-    def _work(self, part: memoryview, at: int, shown: "Future[Shown]") -> bytes:
-        """Look at it, which is told at once, and then hash it."""
-        if shown.set_running_or_notify_cancel():
-            try:
-                shown.set_result(Shown(None, None) if self._look is None else self._look(part, at))
-            except Exception as wrong:
-                shown.set_exception(wrong)
-        return leaves_of(part)
+    def _glimpse(self, part: memoryview, start: int) -> Glimpse:
+        self._looks.append(Glimpse(self._look, part, self._at + start))
+        return self._looks[-1]
 
     def done(self) -> Done:
         """As `Piece`."""
@@ -149,17 +169,25 @@ class Filling:
         return Done(b"".join(run.result() for run in self._runs))
 
     def shown(self) -> list[Shown]:
-        """As `Piece`."""
-        return [look.result() for look in self._looks] or [Shown(None, None)]
+        """As `Piece`. Where no thread looks yet this one does, at the last bytes first: threads begin with others."""
+        for glimpse in reversed(self._looks):
+            glimpse.take()
+        return [glimpse.shown.result() for glimpse in self._looks] or [Shown(None, None)]
 
     def under_way(self) -> list[Future[Any]]:
         """As `Piece`."""
         hashes: list[Future[Any]] = [] if self._following is None else [*self._following.runs]
-        return [*hashes, *self._looks, *self._runs]
+        return [*hashes, *(glimpse.shown for glimpse in self._looks), *self._runs]
 
     def dropped(self) -> list[Future[Any]]:
         """As `Piece`."""
         return [one for one in self.under_way() if not one.cancel()]
+
+
+def _seen_and_hashed(part: memoryview, glimpse: Glimpse) -> bytes:
+    """What is seen is told at once."""
+    glimpse.take()
+    return leaves_of(part)
 
 
 def known(value: Any) -> "Future[Any]":

@@ -8,8 +8,8 @@ from typing import Any
 
 from kernels.problems.arrays import Costs
 
-LEAST_BYTES, MOST_BYTES, SHARE = 1 << 20, 64 << 20, 0.1
-"""Of such an array, and its share of what is free on the device: nobody has said yet what the solver needs."""
+LEAST_BYTES, MOST_BYTES, TIMES = 1 << 20, 64 << 20, 10
+"""Of such an array, and how many times as many are to be free: nobody has said yet what the solver needs."""
 TO_DEVICE = 1
 """cudaMemcpyHostToDevice."""
 
@@ -37,10 +37,10 @@ class Ahead:
             return None
         import cupy
 
-        from kernels.gpu_room import bytes_free
+        from kernels.gpu_room import bytes_free, bytes_unused
 
         try:
-            return cls(array) if array.nbytes <= SHARE * bytes_free() else None
+            return cls(array) if array.nbytes <= bytes_unused() or TIMES * array.nbytes <= bytes_free() else None
         except cupy.cuda.memory.OutOfMemoryError:
             return None
 

@@ -206,6 +206,7 @@ def test_too_little_memory_is_said_in_bytes(monkeypatch: pytest.MonkeyPatch) -> 
     from kernels.lap import gpu_memory
 
     monkeypatch.setattr(gpu_memory, "bytes_free", lambda: 1000)
+    monkeypatch.setattr(gpu_memory, "bytes_unused", lambda: 900)
     for cost in (np.ones((900, 900)), np.ones((9, 300, 300))):
         for method in ("auto", "hungarian", "tree") if cost.ndim == 2 else ("auto",):
             with pytest.raises(InvalidProblem, match=r"needs \d+ bytes of device memory; \d+ bytes are free"):

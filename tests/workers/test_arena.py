@@ -18,6 +18,7 @@ from workers.store.arena import MARK, Arena, arena_of, is_slab, leased
 from workers.store.codec import Limits
 from workers.store.digests import PIECE, digest_of
 from workers.store.expected import Expected
+from workers.store.in_hand import InHand
 from workers.store.layouts import npy as read_npy
 from workers.store.slab import STEP
 from workers.store.upload import Writer
@@ -296,6 +297,61 @@ def test_what_is_announced_and_never_comes_takes_no_memory(tmp_path: Path) -> No
         assert writer.path.stat().st_blocks * 512 <= 6 * PIECE
     (spare,) = large.spare.iterdir()
     assert spare.stat().st_size == len(data)
+
+
+def test_a_slab_in_hand_is_the_next_of_its_size(arena: Arena, threads: Any) -> None:
+    hand = InHand(Arena(arena.root, 16 * SIZE))
+    hand.prepare(SIZE, threads)
+    assert not list(arena.spare.iterdir())  # there was none that was used before, and none is made
+    lay(arena, threads, "a", 1)
+    lay(arena, threads, "b", 2)
+    arena.settled("a")  # nobody may take the other yet
+    for _ in range(2):
+        hand.prepare(SIZE, threads)
+    assert [path.stat().st_size for path in arena._taken.iterdir()] == [SIZE]
+    assert arena.find("a") is None
+    assert arena.find("b") is not None
+    slab = hand.take(SIZE, threads)
+    assert slab is not None
+    assert bytes(slab.view[:2]) == b"\1\1"
+    other = hand.take(SIZE, threads)
+    assert other is not None
+    assert other.path != slab.path
+    other.close()
+    slab.close()
+
+
+def test_a_slab_in_hand_goes_back_where_another_size_is_asked_for(arena: Arena, threads: Any) -> None:
+    hand = InHand(Arena(arena.root, 16 * SIZE))
+    lay(arena, threads, "a", 1)
+    arena.settled("a")
+    hand.prepare(SIZE, threads)
+    other = hand.take(3 * SIZE, threads)
+    assert other is not None
+    assert [path.stat().st_size for path in arena.spare.iterdir()] == [SIZE]
+    other.close()
+    hand.prepare(SIZE, threads)
+    hand.close()
+    assert sorted(path.stat().st_size for path in arena.spare.iterdir()) == [SIZE, 3 * SIZE]
+    hand.prepare(3 * SIZE, threads)  # too large a part of all
+    assert not list(arena._taken.iterdir())
+
+
+def test_a_slab_in_the_hand_of_who_dies_is_anybodys(arena: Arena, threads: Any) -> None:
+    lay(arena, threads, "a", 1)
+    arena.settled("a")
+    code = (
+        "import os, signal, sys\nfrom concurrent.futures import ThreadPoolExecutor\nfrom pathlib import Path\n"
+        "from workers.store.arena import Arena\nfrom workers.store.in_hand import InHand\n"
+        "InHand(Arena(Path(sys.argv[1]), 1 << 30)).prepare(int(sys.argv[2]), ThreadPoolExecutor(2))\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(arena.root), str(SIZE)])
+    assert len(list(arena._taken.iterdir())) == 1
+    slab = arena.take(SIZE, threads)
+    assert slab is not None
+    assert bytes(slab.view[:2]) == b"\1\1"
+    slab.close()
 
 
 def test_no_arena_where_there_can_be_none(tmp_path: Path) -> None:

@@ -79,10 +79,11 @@ class Arena:
 
     Attributes:
         blobs: its folder of slabs that have a blob's name.
+        most: as given.
     """
 
     def __init__(self, root: Path, most: int) -> None:
-        self.root, self._most = private_folder(root), most
+        self.root, self.most = private_folder(root), most
         self.spare, self._taken, self.blobs = (private_folder(root / name) for name in ("spare", "taken", "blobs"))
         self.seen = private_folder(root / "seen")
 
@@ -92,7 +93,7 @@ class Arena:
         Args:
             threads: they find its pages, ahead of who writes to them.
         """
-        if not 0 < size <= self._most:
+        if not 0 < size <= self.most:
             return None
         try:
             with self._alone():
@@ -100,11 +101,25 @@ class Arena:
                 found = self._again(size) or self._like(size)
                 if found is None and self._make_room(size):
                     found = self._new(size)
-            if found is None:
-                return None
-            return Slab(found.path, found.descriptor, found.whole, threads, self.share, self.spare)
+            return self._slab(found, threads)
         except OSError:  # files are slower, and right
             return None
+
+    def take_used(self, size: int, threads: Executor) -> Slab | None:
+        """One of exactly so many bytes whose pages are all there; None where there is none."""
+        with contextlib.suppress(OSError):
+            with self._alone():
+                self._reap()
+                slab = self._slab(self._again(size), threads)
+            if slab is None or slab.is_whole:
+                return slab
+            slab.close()
+        return None
+
+    def _slab(self, found: "_Found | None", threads: Executor) -> Slab | None:
+        if found is None:
+            return None
+        return Slab(found.path, found.descriptor, found.whole, threads, self.share, self.spare)
 
     def share(self, descriptor: int) -> None:
         """From the lock of who writes to that of who reads. Nobody takes the slab in between."""
@@ -215,13 +230,13 @@ class Arena:
     def _make_room(self, size: int) -> bool:
         spare, named = _lying(self.spare), _lying(self.blobs)
         free, used = [*spare, *_free_of(named)], sum(one.size for one in (*spare, *named, *_lying(self._taken)))
-        if used - sum(one.size for one in free) + size > self._most:
+        if used - sum(one.size for one in free) + size > self.most:
             return False
         for one in free:
-            if used + size <= self._most:
+            if used + size <= self.most:
                 break
             used -= one.size if _unlink(Path(one.path)) else 0
-        return used + size <= self._most
+        return used + size <= self.most
 
     def _new(self, size: int) -> "_Found":
         path = self._taken / uuid.uuid4().hex

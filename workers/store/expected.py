@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from workers.store.arena import Arena
+from workers.store.in_hand import InHand
 from workers.store.layouts import npy_size
 from workers.store.pool import pool
 from workers.store.slab import Slab
@@ -21,7 +22,7 @@ class Expected:
 
     most: int = 0
     exact: bool = False
-    arena: Arena | None = None
+    arena: Arena | InHand | None = None
     held: int = 0
 
     def take(self, start: bytes, least: int, most: int) -> Slab | None:
@@ -36,6 +37,11 @@ class Expected:
                 slab.close()
                 return None
         return slab
+
+    def again(self, size: int) -> None:
+        """One came that was so long: the next may be, too."""
+        if isinstance(self.arena, InHand):
+            pool().threads.submit(self.arena.prepare, size, pool().threads)
 
 
 UNKNOWN = Expected()

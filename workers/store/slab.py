@@ -39,6 +39,11 @@ class Slab:
         self.size = os.fstat(descriptor).st_size
         self.view = memoryview(mmap.mmap(descriptor, self.size))
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all its pages are there."""
+        return self._whole >= self.size
+
     def ready(self, at: int) -> None:
         """Have the pages of the step that begins at byte `at`; those behind it are looked for meanwhile.
 

@@ -32,6 +32,7 @@ from workers.store.disk import require_space, room
 from workers.store.expected import UNKNOWN, Expected
 from workers.store.folder import Folder
 from workers.store.former import former_form
+from workers.store.in_hand import InHand
 from workers.store.inline import unpack
 from workers.store.names import hexadecimal, is_name, name_of
 from workers.store.opening import arena_for, root_of
@@ -58,7 +59,7 @@ class Store:
         self._settings = settings
         self.owed: list[str] = []
         """Results that lie in memory alone; whoever wrote them settles them after their answer."""
-        self._arena = folder.arena if isinstance(folder, Folder) else None
+        self._slabs = InHand(folder.arena) if isinstance(folder, Folder) and folder.arena else None
         self.quota_of: Callable[[str], Quota] | None = None
         """Limits of an owner, for a process that takes uploads; what a job leaves is kept without."""
 
@@ -71,7 +72,7 @@ class Store:
         """Begin an upload; for the arguments see `Writer`. Raises StoreFull when the disk nearly is."""
         if not size.held:
             require_space(self.folder.temporary)
-            size = replace(size, arena=self._arena)
+            size = replace(size, arena=self._slabs)
         return Writer(self, self.limits.max_bytes, self.folder.temporary, scheme, sums, True, size)
 
     def write(self, chunks: Iterable[bytes]) -> Writer:
@@ -151,7 +152,7 @@ class Store:
     def put_array(self, array: Array, owner: str, brief: bool = False) -> InputRef:
         """Keep one array as .npy; returns its reference. `brief`: a job will hold it at once; no wait for the disk."""
         most = max(self.limits.max_bytes, array.nbytes + BRIEF_BYTES)  # its header comes on top
-        size = Expected(layouts.npy_length(array), True, self._arena if brief else None)  # else it waits for the disk
+        size = Expected(layouts.npy_length(array), True, self._slabs if brief else None)  # else it waits for the disk
         with Writer(self, most, self.folder.temporary, size=size) as writer:
             write_npy(writer, array)
             self.adopt(writer, owner, brief)
@@ -159,9 +160,7 @@ class Store:
 
     def put(self, value: Array | Csr, owner: str) -> InputRef:
         """Keep an array or a sparse matrix for the job that is about to hold it; returns how the job refers to it.
-
-        Small ones are not forced to disk: three waits of 3 ms would be most of a small job's time.
-        """
+        Small ones are not forced to disk: three waits of 3 ms would be most of a small job's time."""
 
         def keep(array: Array) -> InputRef:
             return self.put_array(array, owner, brief=array.nbytes < BRIEF_BYTES)

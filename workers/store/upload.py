@@ -316,6 +316,8 @@ class Writer:
                 self._blocks.close()
             if self._slab is not None:
                 self._slab.close()
+                if self._look:
+                    self._expected.again(self._slab.size)
         self._spool.close()
 
     def __enter__(self) -> "Writer":

@@ -44,6 +44,7 @@ def solve_and_prove(
     device: Device,
     safely: Safely = _plainly,
     needs: Estimate | None = None,
+    solved: Callable[[Solution], object] | None = None,
 ) -> tuple[Solution, Certificate]:
     """Solve `problem` and certify what comes back.
 
@@ -52,6 +53,7 @@ def solve_and_prove(
         deadline: counts from the start of the job, so that building the problem is part of the limit.
         safely: makes each call of the card's code (a worker adds what CUDA's errors mean).
         needs: the card's estimate, where it is known already: how much of the limit the certificate needs.
+        solved: hears of an answer that is about to be proved. It may not be the one that is returned.
 
     Returns:
         The solution, with the termination that its certificate earned, and the certificate. Its `timings_ms`
@@ -77,6 +79,8 @@ def solve_and_prove(
     deadline.reserve(certify_s + needs.first_seconds)  # what is stopped has yet to be made an answer
     with _Spent(spent, "solve", deadline):
         solution = safely(lambda: card.solve(problem, options, deadline, device))
+    if solved is not None:
+        solved(solution)
     certificate = certified(solution)
     took_s = 1e-3 * spent["certify"]
     loose = certificate.loose or certificate.termination is not None

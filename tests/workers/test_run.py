@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -164,6 +165,36 @@ def flaky(monkeypatch: pytest.MonkeyPatch, *errors: Exception) -> list[Exception
     return left
 
 
+def test_short_arrays_are_kept_while_the_answer_is_proved(outcome: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inline, "MOST_ANSWER_BYTES", 0)
+    kept, times, keep = threading.Event(), list[int](), Store.put_shorts
+
+    def put_shorts(self: Store, files: Sequence[Short], owner: str) -> None:
+        keep(self, files, owner)
+        times.append(len(files))
+        kept.set()
+
+    def certify(problem: Any, solution: Solution, progress: Any) -> Certificate:
+        assert kept.wait(10)
+        return Certificate(5, 5, 0, 0.0, 0, True, "by hand")
+
+    monkeypatch.setattr(Store, "put_shorts", put_shorts)
+    assert outcome(certify=certify).state is State.SUCCEEDED
+    assert times == [3]
+
+
+def test_arrays_of_an_answer_that_was_mended_are_kept_anew(jobs: Jobs, outcome: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(inline, "MOST_ANSWER_BYTES", 0)
+
+    def certify(problem: Any, solution: Solution, progress: Any) -> Certificate:
+        solution.arrays = {**solution.arrays, "u": np.array([4.0, 1.0])}
+        return Certificate(5, 5, 0, 0.0, 0, True, "by hand")
+
+    job = outcome(certify=certify)
+    told = jobs.result(job.id, "ann")["arrays"]["u"]
+    np.testing.assert_array_equal(jobs.store.open_array(told, "ann"), [4.0, 1.0])
+
+
 def test_a_store_that_is_away_for_a_moment_is_outlasted(outcome: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     left = flaky(monkeypatch, Unavailable("away"), Unavailable("still away"))
     assert outcome().state is State.SUCCEEDED
@@ -174,7 +205,7 @@ def test_a_store_that_stays_away_is_told_of(
     outcome: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("workers.runtime.outlast.TOLD_S", 0.3)
-    flaky(monkeypatch, *(Unavailable("no bucket") for _ in range(12)))  # 0.6 s in all
+    flaky(monkeypatch, *(Unavailable("no bucket") for _ in range(14)))  # 0.8 s in all
     assert outcome().state is State.SUCCEEDED
     told = [line.message for line in caplog.records if line.name == "workers.runtime.outlast"]
     assert 1 <= len(told) < 4

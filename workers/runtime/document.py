@@ -5,14 +5,15 @@ import functools
 import importlib.metadata
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from kernels import Certificate, Deadline, Device, Solution
+from kernels import Array, Certificate, Deadline, Device, Solution
 from workers.jobs.job import State
 from workers.jobs.records import Order, Records
 from workers.runtime import gpu_memory
@@ -24,6 +25,7 @@ from workers.store import inline
 from workers.store.reference import names
 from workers.store.shorts import Short, shorts_of
 from workers.store.store import Store
+from workers.store.upload import WORTH_A_SLAB
 
 PACKAGES = ("numpy", "numba", "scipy", "cupy-cuda13x")
 
@@ -48,6 +50,39 @@ class Bench:
         return Aside(self.records)
 
 
+@dataclass(frozen=True)
+class Beside:
+    """The short arrays of an answer that are kept while it is proved: their files, and when that was."""
+
+    arrays: Mapping[str, Array]
+    kept: Future[tuple[dict[str, Short], float]]
+
+    @classmethod
+    def of(cls, solution: Solution, owner: str, store: Store) -> "Beside | None":
+        """Begin with it; None where there are none."""
+        arrays = dict(solution.arrays)
+        if _bytes(arrays) <= inline.MOST_ANSWER_BYTES or all(one.nbytes >= WORTH_A_SLAB for one in arrays.values()):
+            return None
+
+        def keep() -> tuple[dict[str, Short], float]:
+            shorts = shorts_of(arrays)
+            store.put_shorts(list(shorts.values()), owner)
+            return shorts, time.monotonic()
+
+        return cls(arrays, _aside().submit(keep))
+
+    def is_of(self, solution: Solution) -> bool:
+        """Whether these are its arrays, and not those of an answer that was mended."""
+        own = solution.arrays
+        return own.keys() == self.arrays.keys() and all(own[name] is array for name, array in self.arrays.items())
+
+
+@functools.cache
+def _aside() -> ThreadPoolExecutor:
+    """A thread that may wait for those of the store."""
+    return ThreadPoolExecutor(1, "beside")
+
+
 @dataclass
 class Solved:
     """A solved job before it is written down."""
@@ -59,6 +94,7 @@ class Solved:
     """The files of its short arrays, where these are kept already."""
     kept_at: float = 0.0
     """When that was, by the monotonic clock."""
+    beside: Beside | None = None
 
 
 def keep_ahead(several: Sequence[tuple[Solved, str]], store: Store) -> None:
@@ -68,7 +104,7 @@ def keep_ahead(several: Sequence[tuple[Solved, str]], store: Store) -> None:
     """
     of_owner: dict[str, list[Solved]] = {}
     for solved, owner in several:
-        if _size(solved) > inline.MOST_ANSWER_BYTES:
+        if _bytes(solved.solution.arrays) > inline.MOST_ANSWER_BYTES:
             of_owner.setdefault(owner, []).append(solved)
     for owner, answers in of_owner.items():
         if len(answers) > 1:
@@ -86,11 +122,14 @@ def stored(solved: Solved, owner: str, store: Store, deadline: Deadline) -> tupl
     """Where the arrays of an answer are: small ones in its document, others in the store; and the names of those."""
     arrays = solved.solution.arrays
     references: dict[str, dict[str, Any]] = {}
-    done, total, ahead_ms = 0, _size(solved), solved.timings_ms.get("store", 0.0)
+    done, total, ahead_ms = 0, _bytes(arrays), solved.timings_ms.get("store", 0.0)
     if total <= inline.MOST_ANSWER_BYTES:
         return {name: inline.pack(array) for name, array in arrays.items()}, []
     deadline.enter("store")
     with clock(solved.timings_ms, "store"):
+        if solved.beside is not None and solved.beside.is_of(solved.solution):
+            with contextlib.suppress(Exception):  # what is wrong is said below, where it is waited for
+                solved.shorts, solved.kept_at = solved.beside.kept.result()
         shorts = shorts_of(arrays) if solved.shorts is None else solved.shorts
         put_shorts = partial(store.put_shorts, list(shorts.values()), owner)
         if shorts and solved.shorts is None:
@@ -109,9 +148,8 @@ def stored(solved: Solved, owner: str, store: Store, deadline: Deadline) -> tupl
     return references, names(references, owner)
 
 
-def _size(solved: Solved) -> int:
-    """Bytes of the arrays of an answer."""
-    return sum(array.nbytes for array in solved.solution.arrays.values())
+def _bytes(arrays: Mapping[str, Array]) -> int:
+    return sum(array.nbytes for array in arrays.values())
 
 
 def document_of(order: Order, solved: Solved, references: dict[str, Any], bench: Bench) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from kernels import (
     Device,
     InputChanged,
     InvalidProblem,
+    Solution,
     Solver,
     Termination,
     deriving,
@@ -31,7 +32,7 @@ from workers.jobs.failure import Failure, failure
 from workers.jobs.job import State, StoreFull, Unavailable, UnknownBlob
 from workers.jobs.records import Ending, Order, Records
 from workers.runtime import gpu_memory, logs, traces
-from workers.runtime.document import Bench, Solved, as_json, clock, document_of, stored
+from workers.runtime.document import Bench, Beside, Solved, as_json, clock, document_of, stored
 from workers.runtime.outlast import AWAY, outlast
 from workers.runtime.watch import Watch, plain
 from workers.store import inline
@@ -181,8 +182,12 @@ def _solved(order: Order, bench: Bench, deadline: Deadline) -> Solved:
             bench.held[:] = [problem]
             needs = card.estimate(problem, options, bench.device)
         _expect(order, bench.records, deadline.elapsed_s + needs.first_seconds, needs.certify_seconds)
-        safely = partial(_safely, bench.device)
-        solution, certificate = solve_and_prove(card, problem, options, deadline, bench.device, safely, needs)
+        safely, beside = partial(_safely, bench.device), list[Beside | None]()
+
+        def keep(found: Solution) -> None:
+            beside.append(Beside.of(found, order.record["owner"], bench.store))
+
+        solution, certificate = solve_and_prove(card, problem, options, deadline, bench.device, safely, needs, keep)
         timings |= solution.timings_ms
     except (InvalidProblem, InvalidUpload) as error:
         raise JobFails("invalid-problem", "The input is wrong", str(error), field=error.field) from error
@@ -194,7 +199,7 @@ def _solved(order: Order, bench: Bench, deadline: Deadline) -> Solved:
         raise JobFails("out-of-memory", "Out of memory on the GPU", detail, **facts) from error
     except MemoryError as error:
         raise JobFails("out-of-memory", "Out of memory on the host", str(error) or "allocation failed") from error
-    return Solved(solution, certificate, timings)
+    return Solved(solution, certificate, timings, beside=beside[0] if beside else None)
 
 
 def _found(reference: Any, record: Mapping[str, str], bench: Bench) -> Array | Csr:

@@ -235,7 +235,7 @@ def _of_one_kind(costs: Costs, prices: list[Amounts], forbidden: float) -> tuple
             raise InvalidProblem(field, "holds integers beyond 2^53 beside floats; expected all in integers or floats")
     if costs.dtype.kind == "i":
         costs = np.where(permitted(costs), costs, forbidden).astype(np.float64)
-    return costs, [price.astype(np.float64) for price in prices]
+    return costs, [price.astype(np.float64, copy=False) for price in prices]
 
 
 def _check(costs: Costs, prices: list[Amounts], sizes: Indices, maximize: bool) -> None:

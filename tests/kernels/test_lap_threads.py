@@ -1,11 +1,14 @@
 """Problems side by side: each is solved once, and how they are dealt out changes no answer."""
 
+from collections.abc import Callable
+
+import numba
 import numpy as np
 import pytest
 
 from kernels import SOLVERS, Array, Deadline
 from kernels.lap.cpu import rejecting
-from kernels.lap.cpu.threads import in_threads
+from kernels.lap.cpu.threads import in_threads, together
 
 CARD = SOLVERS["lap"]
 
@@ -35,19 +38,18 @@ def test_small_pieces_in_threads_have_the_answer_of_one(monkeypatch: pytest.Monk
     entries: Array = (100 * random.random(int((sizes[:, 0] * sizes[:, 1]).sum()))).astype(dtype)
     options = CARD.options.model_validate({"cost_limit": 40})
     problem = CARD.build({"cost": entries, "sizes": sizes}, options)
-    spans: list[int] = []
+    counts: list[int] = []
 
-    def counted(work: object, runs: list[tuple[int, int]], threads: int) -> None:
-        spans.append(len(runs))
-        in_threads(work, runs, threads)  # type: ignore[arg-type]  # of runs
+    def counted(some: Callable[[], None], threads: int) -> None:
+        counts.append(threads)
+        together(some, threads)
 
-    monkeypatch.setattr(rejecting, "in_threads", counted)
-    monkeypatch.setattr(rejecting, "LEAST", 1 << 18)
+    monkeypatch.setattr(rejecting, "together", counted)
     whole = CARD.solve(problem, options, Deadline(), "cpu")
-    monkeypatch.setattr(rejecting, "LEAST", 64)
+    monkeypatch.setattr(rejecting, "PIECE", 64)
     monkeypatch.setattr(rejecting, "CHUNK", 512)
-    monkeypatch.setattr(rejecting, "WORTH_A_THREAD", 64)
+    monkeypatch.setattr(rejecting, "_threads_for", lambda _: 5)
     apart = CARD.solve(problem, options, Deadline(), "cpu")
-    assert spans[0] == 1 < spans[1]
+    assert counts == [1 + (numba.get_num_threads() > 1), 5]
     for name in ("assignment", "u", "v"):
         assert whole.arrays[name].tobytes() == apart.arrays[name].tobytes()

@@ -11,6 +11,8 @@ from kernels.certificates.rejecting import certify, many
 from kernels.certificates.rejecting.many import judged_together
 from kernels.certificates.rejecting.proof import judged
 from kernels.certificates.rejecting.reading import answer_of, endings
+from kernels.certificates.rejecting.table import Table
+from kernels.certificates.rejecting.whole import certificate
 from kernels.problems import FORBIDDEN, Rejecting
 from tests.kernels.test_rejecting import flat, frames
 
@@ -81,7 +83,10 @@ def both(problem: Rejecting, solution: Solution) -> tuple[list[dict[str, Any]], 
     assert not isinstance(words, str)
     assert not isinstance(answer, str)
     found = judged_together(problem, answer, words, lambda done: None)
-    return [asdict(one) for one in found], [asdict(one) for one in judged(problem, answer, words, lambda done: None)]
+    alone = judged(problem, answer, words, lambda done: None)
+    told = [repr(certificate(problem, solution, table)) for table in (found, Table.of(alone))]  # types and all
+    assert told[0] == told[1]
+    return [asdict(one) for one in found], [asdict(one) for one in alone]
 
 
 @pytest.mark.parametrize("maximize", [False, True])

@@ -18,6 +18,7 @@ from kernels.certificates.assignment_hall import check
 from kernels.certificates.rejecting.many import judged_together
 from kernels.certificates.rejecting.proof import Answer, Proof
 from kernels.certificates.rejecting.reading import answer_of, endings
+from kernels.certificates.rejecting.table import Table
 from kernels.certificates.rejecting.whole import certificate, refused
 from kernels.problems import Rejecting
 from kernels.solution import Certificate, Solution, Termination, unheard
@@ -35,14 +36,15 @@ def certify(problem: Rejecting, solution: Solution, progress: Callable[[float], 
     if isinstance(ended, str):
         return refused(ended)
     if problem.form == "one" and ended[0] is Termination.INFEASIBLE:
-        return certificate(problem, solution, [_infeasible(problem, solution, 0)])
+        return certificate(problem, solution, Table.of([_infeasible(problem, solution, 0)]))
     found = answer_of(problem, solution)
     if isinstance(found, str):
         return refused(found)
     proofs = judged_together(problem, found, ended, progress)
-    for k, word in enumerate(ended):
-        if word is Termination.INFEASIBLE:
-            proofs[k] = _infeasible(problem, solution, k, found)
+    if Termination.INFEASIBLE in set(ended):
+        for k, word in enumerate(ended):
+            if word is Termination.INFEASIBLE:
+                proofs[k] = _infeasible(problem, solution, k, found)
     return certificate(problem, solution, proofs)
 
 

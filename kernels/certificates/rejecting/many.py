@@ -11,7 +11,8 @@ from collections.abc import Callable
 import numpy as np
 
 from kernels.certificates.rejecting import bound as dual
-from kernels.certificates.rejecting.proof import OF_DATA, OF_PAIRS, SHORT_OF, TOO_MUCH, Answer, Proof, judged
+from kernels.certificates.rejecting.proof import OF_DATA, OF_PAIRS, SHORT_OF, TOO_MUCH, Answer, judged
+from kernels.certificates.rejecting.table import Table
 from kernels.certificates.rounded import add_up, two_sum
 from kernels.certificates.threads import cut, in_threads
 from kernels.problems import UNASSIGNED, Array, Rejecting
@@ -30,10 +31,10 @@ AT_ONCE = 1 << 17
 
 def judged_together(
     problem: Rejecting, answer: Answer, ended: list[Termination], heard: Callable[[float], None]
-) -> list[Proof]:
+) -> Table:
     """The proof of each problem."""
     if len(ended) < MANY:
-        return judged(problem, answer, ended, heard)
+        return Table.of(judged(problem, answer, ended, heard))
     starts = problem.starts
     found = _found(problem, answer, starts)
     proofs, alone = _proofs(*found, -1 if problem.maximize else 1, ended)
@@ -42,7 +43,7 @@ def judged_together(
             alone |= _any(np.asarray((words != 0).any(axis=0)), starts[:, side])
     again = np.flatnonzero(alone).tolist()
     if len(again) > len(ended) // 2:
-        return judged(problem, answer, ended, heard)
+        return Table.of(judged(problem, answer, ended, heard))
     for k in again:
         proofs[k] = judged(*_one(problem, answer, starts, k), [ended[k]], heard)[0]
     return proofs
@@ -78,12 +79,13 @@ def _any(marked: Array, starts: Array) -> Array:
     return np.asarray(before[starts[1:]] > before[starts[:-1]])
 
 
-def _proofs(sums: Array, sizes: Array, counts: Array, sign: int, ended: list[Termination]) -> tuple[list[Proof], Array]:
+def _proofs(sums: Array, sizes: Array, counts: Array, sign: int, ended: list[Termination]) -> tuple[Table, Array]:
     """The proofs, and the problems that need another look."""
     from kernels.certificates.rejecting import loops
 
     whole = sums.dtype.kind == "i"
-    most, least = counts[:, :2].max(axis=1), counts[:, :2].min(axis=1)
+    rows, cols = counts[:, loops.MISSING_ROWS], counts[:, loops.MISSING_COLUMNS]
+    most, least = np.maximum(rows, cols), np.minimum(rows, cols)
     missing, unbounded = np.where(least > 0, most, most + least), counts[:, loops.UNBOUNDED] > 0
     objective, bound, sure = sums[:, loops.OBJECTIVE], sums[:, loops.BOUND], sizes < EXACT
     if not whole:
@@ -95,25 +97,27 @@ def _proofs(sums: Array, sizes: Array, counts: Array, sign: int, ended: list[Ter
     fine = known & (gap == 0)
     if not whole:
         fine |= known & _near(gap, objective, sizes)
-    optimal = np.array([word is Termination.OPTIMAL for word in ended])
+    optimal = np.ones(len(ended), bool)
+    if len(set(ended)) > 1 or ended[0] is not Termination.OPTIMAL:
+        optimal = np.array([word is Termination.OPTIMAL for word in ended])
     alone = (counts[:, loops.ALONE] > 0) | ~sure | (optimal & (missing > 0)) | (optimal & known & ~fine)
     words = (
-        ended
+        ended[:]
         if fine[optimal].all()
         else [
             Termination.CONVERGED if word is Termination.OPTIMAL and not one else word
             for word, one in zip(ended, fine.tolist(), strict=True)
         ]
     )
-    parts = (
+    proofs = Table(
         words, (sign * objective + 0).tolist(), (sign * bound + 0).tolist(), gap.tolist(),
         sums[:, loops.VIOLATION].tolist(), missing.tolist(), counts[:, loops.LEFT].tolist(),
     )  # fmt: skip
-    proofs = [Proof(*part) for part in zip(*parts, strict=True)]
-    for k in np.flatnonzero(~known).tolist():
-        proofs[k].gap = None
-        proofs[k].objective = None if missing[k] else proofs[k].objective
-        proofs[k].bound = None if unbounded[k] else proofs[k].bound
+    proofs.open.update(np.flatnonzero(~known).tolist())
+    for k in proofs.open:
+        proofs.gaps[k] = None
+        proofs.objectives[k] = None if missing[k] else proofs.objectives[k]
+        proofs.bounds[k] = None if unbounded[k] else proofs.bounds[k]
     return proofs, alone
 
 

@@ -7,6 +7,9 @@ from kernels.certificates.rejecting.proof import Answer
 from kernels.problems import Array, Rejecting
 from kernels.solution import Solution, Termination
 
+WORDS = {code: word for code, word in enumerate(Termination) if word in WORST}
+"""By their codes."""
+
 
 def endings(problem: Rejecting, solution: Solution) -> list[Termination] | str:
     """How each problem ended, or what is wrong with these words."""
@@ -14,12 +17,12 @@ def endings(problem: Rejecting, solution: Solution) -> list[Termination] | str:
     if codes is None:
         known = solution.termination in WORST
         return [solution.termination] * count if known else f"an assignment does not end with {solution.termination}"
-    words = tuple(Termination)
     if codes.shape != (count,) or codes.dtype.kind not in "iu":
         return "the problems' endings have the wrong shape or dtype"
-    if not all(0 <= code < len(words) and words[code] in WORST for code in codes.tolist()):
+    given = codes.tolist()
+    if not WORDS.keys() >= set(given):
         return "a problem's ending is none"
-    return [words[code] for code in codes.tolist()]
+    return [WORDS[code] for code in given]
 
 
 def answer_of(problem: Rejecting, solution: Solution) -> Answer | str:

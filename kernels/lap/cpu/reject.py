@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kernels.lap.cpu.reject_rows import BEST, INF, SECOND, SIGN, least_of, look_at
 from kernels.lap.cpu.shortlist import inner, jit
 from kernels.problems.arrays import Amount, Amounts, Indices, Integers, Mask
 
@@ -29,6 +30,7 @@ class Room(NamedTuple):
     done: Mask  # columns that were scanned
     order: Indices  # those columns, in order
     waiting: Integers  # rows
+    look: Amounts  # what `reject_rows.py` is told of all rows, and found in one
 
 
 @jit
@@ -36,7 +38,7 @@ def new_room(rows: int, cols: int, like: Amounts) -> Room:
     """Room for problems of at most so many rows and columns; `like` says the type."""
     return Room(
         np.empty(cols, like.dtype), np.empty(cols, np.int64), np.zeros(cols, np.bool_), np.empty(cols, np.int64),
-        np.empty(rows, np.int64),
+        np.empty(rows, np.int64), np.zeros(4, like.dtype),
     )  # fmt: skip
 
 
@@ -69,7 +71,8 @@ def reduce_rows(
 
     The way out is one of the choices. Who is driven out comes next; who gains nothing waits for the paths.
     """
-    n, m = cost.shape
+    n, look = len(cost), room.look
+    look[SIGN], look[INF] = sign, inf
     size = n
     for turn in range(n):
         room.waiting[turn] = n - 1 - turn
@@ -77,14 +80,8 @@ def reduce_rows(
         steps -= 1
         size -= 1
         i = int(room.waiting[size])
-        best, second, j = inf, inf, -1
-        for t in range(m):
-            value = cost[i, t] * sign - v[t]
-            if value < second:
-                if value < best:
-                    second, best, j = best, value, t
-                else:
-                    second = value
+        j = look_at(cost, v, i, look)
+        best, second = look[BEST], look[SECOND]
         if j < 0 or way_out[i] < best:  # at a tie the pair is formed
             if way_out[i] < inf:
                 col_of[i] = LEFT
@@ -192,59 +189,10 @@ def place_all(
 
 
 @jit
-def close(cost: Amounts, sign: Amount, inf: Amount, way_out: Amounts, v: Amounts, col_of: Indices, u: Amounts) -> None:
+def close(cost: Amounts, sign: Amount, inf: Amount, way_out: Amounts, v: Amounts, u: Amounts, room: Room) -> None:
     """The duals of the rows: the best of each at the prices, its way out among its choices."""
-    n, m = cost.shape
-    for i in range(n):
-        low = way_out[i]
-        for j in range(m):
-            low = min(low, cost[i, j] * sign - v[j])
+    look = room.look
+    look[SIGN], look[INF] = sign, inf
+    for i in range(len(cost)):
+        low = min(way_out[i], least_of(cost, v, i, look))
         u[i] = low if low < inf else v.dtype.type(0)
-
-
-@jit
-def solve_range(
-    costs: Amounts, starts: Indices, sizes: Indices, turned: Mask, sign: Amount, inf: Amount,
-    first: Amounts, second: Amounts, col_of: Indices, u: Amounts, v: Amounts, solved: Mask, begin: int, end: int,
-) -> None:  # fmt: skip
-    """Solve problems begin to end - 1; `first` and `second` are the prices of rows and columns in min form.
-
-    A turned problem is solved with its columns as rows. `solved` says which have an answer.
-    """
-    rows = cols = 0
-    for k in range(begin, end):
-        rows = cols = max(rows, sizes[k, 0], sizes[k, 1])
-    room = new_room(rows, cols, v)
-    row_of, other = np.empty(cols, np.int64), np.empty(rows, np.int64)
-    for k in range(begin, end):
-        n, m = sizes[k, 0], sizes[k, 1]
-        cost = costs[starts[k, 0] : starts[k + 1, 0]].reshape(n, m)
-        r, c = starts[k, 1], starts[k, 2]
-        if turned[k]:
-            tall, wide = second[c : c + m], first[r : r + n]
-            solved[k] = solve_one(
-                np.ascontiguousarray(cost.T), sign, inf, tall, wide, other[:m], row_of[:n], v[c : c + m], u[r : r + n],
-                room,
-            )  # fmt: skip
-            for i in range(n):
-                col_of[r + i] = row_of[i]
-        else:
-            tall, wide = first[r : r + n], second[c : c + m]
-            solved[k] = solve_one(
-                cost, sign, inf, tall, wide, col_of[r : r + n], row_of[:m], u[r : r + n], v[c : c + m], room
-            )
-
-
-@inner
-def solve_one(
-    cost: Amounts, sign: Amount, inf: Amount, way_out: Amounts, top: Amounts, col_of: Indices, row_of: Indices,
-    u: Amounts, v: Amounts, room: Room,
-) -> bool:  # fmt: skip
-    """All steps, without a look at the clock; False where a row that must be paired finds no partner."""
-    col_of[:] = WAITS
-    row_of[:] = WAITS
-    set_out(cost, sign, inf, top, v)
-    reduce_rows(cost, sign, inf, way_out, v, col_of, row_of, REDUCTIONS_PER_ROW * len(cost), room)
-    found = place_all(cost, sign, inf, way_out, v, col_of, row_of, 0, 1 << 62, room) != STUCK
-    close(cost, sign, inf, way_out, v, col_of, u)
-    return found

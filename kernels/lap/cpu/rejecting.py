@@ -8,6 +8,7 @@
 The steps are in `reject.py`. The longer side of a problem is its columns here: others are turned.
 """
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,11 +19,13 @@ import numpy as np
 
 from kernels.deadline import Deadline
 from kernels.lap.cpu import reject as steps
-from kernels.lap.cpu.threads import PIECES, in_threads
+from kernels.lap.cpu.counter import new_counter, take
+from kernels.lap.cpu.reject_pieces import solve_pieces
+from kernels.lap.cpu.threads import together
 from kernels.lap.masks import BEYOND, infinity
 from kernels.lap.members import BEST_TO_WORST, CODES
 from kernels.problems import FORBIDDEN, UNASSIGNED, Rejecting
-from kernels.problems.arrays import Amounts, Array, Costs, Flags, Indices, Integers, Mask, is_masked
+from kernels.problems.arrays import Amounts, Costs, Flags, Indices, Integers, Mask, is_masked, untouched
 from kernels.solution import Solution, Termination
 
 if TYPE_CHECKING:
@@ -31,9 +34,11 @@ if TYPE_CHECKING:
 LARGE = 512 * 512
 """Entries from which a problem is solved by itself, with the deadline polled inside."""
 CHUNK = 1 << 18
-"""Entries solved by a thread between two looks at the deadline, at most."""
-LEAST, WORTH_A_THREAD = 1 << 15, 1 << 16
-"""Entries of a piece, and those for which one more thread is woken: 0.16 and 0.33 ms with frames of 10 to 60 boxes."""
+"""Entries solved by a thread between two looks at the deadline: 0.5 ms with frames of 10 to 60 boxes."""
+PIECE = 1 << 13
+"""Entries of what a thread takes at once: 0.015 ms, the most that others wait for at the end."""
+A_WAKE = 1 << 15
+"""Entries that are solved in the time that one more thread costs all others: see `_threads_for`."""
 WORK = 1 << 22
 REDUCED = 1 << 27
 """Entries that row reductions of a large problem read at most, beyond one look at each row."""
@@ -43,7 +48,10 @@ SolveOne = Callable[[Costs, bool, Costs | None, Costs | None, int, Deadline], So
 
 @dataclass
 class Books:
-    """What a solve reads and writes, in min form but for the costs: flat arrays of all problems."""
+    """What a solve reads and writes, in min form but for the costs: flat arrays of all problems.
+
+    What is only read may not be written to, so that the loops know one form of it (`untouched`).
+    """
 
     problem: Rejecting
     costs: Amounts
@@ -80,9 +88,9 @@ def solve(problem: Rejecting, options: "LapOptions", deadline: Deadline, solve_o
     """
     start = time.perf_counter()
     books = _books(problem)
-    small = np.flatnonzero(problem.sizes[:, 0] * problem.sizes[:, 1] < LARGE)
-    _solve_small(books, small, deadline, solve_one)
-    for k in np.setdiff1d(np.arange(len(problem.sizes)), small).tolist():
+    large = np.diff(books.starts[:, 0]) >= LARGE
+    _solve_small(books, np.flatnonzero(~large), deadline, solve_one)
+    for k in np.flatnonzero(large).tolist():
         if problem.strict:
             _ordinary(books, k, deadline, solve_one)
         else:
@@ -99,40 +107,51 @@ def _books(problem: Rejecting) -> Books:
     sign = np.int64(-1 if problem.maximize else 1) if exact else np.float64(-1 if problem.maximize else 1)
     costs, prices = problem.costs, [problem.row_prices, problem.col_prices]
     masked = exact and (is_masked(costs) or any(is_masked(price) for price in prices))
-    opened: list[Array] = [sign * (np.where(p == FORBIDDEN, sign * BEYOND, p) if exact else p) for p in prices]
+    opened: list[Amounts] = [
+        untouched(_signed(sign, np.where(p == FORBIDDEN, sign * BEYOND, p) if masked else p)) for p in prices
+    ]
     if masked:
         costs = np.where(costs == FORBIDDEN, sign * BEYOND, costs)
     sizes = problem.sizes
     return Books(
-        problem, np.ascontiguousarray(costs, dtype=sign.dtype), opened[0], opened[1], sign, infinity(exact, masked),
-        problem.starts, sizes[:, 0] > sizes[:, 1], np.full(len(prices[0]), UNASSIGNED),
+        problem, untouched(np.ascontiguousarray(costs, dtype=sign.dtype)), opened[0], opened[1], sign,
+        infinity(exact, masked), problem.starts, sizes[:, 0] > sizes[:, 1], np.full(len(prices[0]), UNASSIGNED),
         np.zeros(len(prices[0]), sign.dtype), np.zeros(len(prices[1]), sign.dtype),
         np.full(len(sizes), CODES[Termination.OPTIMAL], np.int8), {},
     )  # fmt: skip
 
 
+def _signed(sign: Any, amounts: Amounts) -> Amounts:
+    """In min form, or back; the same array where that is no other."""
+    return amounts if sign > 0 else np.asarray(sign * amounts)
+
+
 def _solve_small(books: Books, small: Integers, deadline: Deadline, solve_one: SolveOne) -> None:
-    """Runs of small problems across threads."""
-    entries = int(np.diff(books.starts[:, 0])[small].sum())
-    threads = min(numba.get_num_threads(), 1 + entries // WORTH_A_THREAD)
-    runs = _runs(books, small, min(CHUNK, max(LEAST, entries // (PIECES * threads))))
+    """Small problems across threads, each of which takes the next few and polls the deadline now and then."""
+    if not len(small):
+        return
+    before = np.cumsum(np.diff(books.starts[:, 0])[small])
+    ends = np.flatnonzero(np.diff(before // PIECE, prepend=-1, append=-1))
     solved = np.ones(len(books.ended), bool)
-    late: list[tuple[int, int, Termination]] = []
+    late: list[tuple[int, Termination]] = []
+    given = (
+        books.costs, books.starts, untouched(books.problem.sizes), books.turned, books.sign, books.inf,
+        books.row_prices, books.col_prices, books.col_of, books.u, books.v, solved,
+    )  # fmt: skip
+    counter = new_counter()
 
-    def run(span: tuple[int, int]) -> None:
-        ended = deadline.expired()
-        if ended:
-            late.append((*span, ended))
-            return
-        steps.solve_range(
-            books.costs, books.starts, books.problem.sizes, books.turned, books.sign, books.inf,
-            books.row_prices, books.col_prices, books.col_of, books.u, books.v, solved, *span,
-        )  # fmt: skip
+    def some() -> None:
+        left = True
+        while left:
+            if ended := deadline.expired():
+                late.append((take(counter, len(ends)), ended))
+                return
+            left = solve_pieces(counter, ends, small, CHUNK, *given)
 
-    in_threads(run, runs, min(threads, len(runs)))
-    books.col_of[books.col_of < 0] = UNASSIGNED
-    for begin, end, ended in late:
-        for k in range(begin, end):
+    together(some, _threads_for(int(before[-1])))
+    np.maximum(books.col_of, UNASSIGNED, out=books.col_of)
+    for piece, ended in late:
+        for k in small[ends[min(piece, len(ends) - 1)] :].tolist():
             if books.problem.strict:
                 _ordinary(books, k, deadline, solve_one)
             else:
@@ -141,13 +160,13 @@ def _solve_small(books: Books, small: Integers, deadline: Deadline, solve_one: S
         _ordinary(books, k, deadline, solve_one)
 
 
-def _runs(books: Books, small: Integers, chunk: int) -> list[tuple[int, int]]:
-    """Spans of consecutive small problems of about `chunk` entries."""
-    entries = np.diff(books.starts[:, 0])
-    weight = np.cumsum(entries[small]) // chunk if len(small) else small
-    breaks = np.flatnonzero((np.diff(small) > 1) | (np.diff(weight) > 0)) + 1
-    parts = np.split(small, breaks)
-    return [(int(part[0]), int(part[-1]) + 1) for part in parts if len(part)]
+def _threads_for(entries: int) -> int:
+    """How many threads are woken: with so many, another one would cost what it saves.
+
+    One that is woken takes Python's lock and gives it, at its beginning and at its end, while the others wait for it.
+    So t threads take w / t + t s for work of w, which is least at t = sqrt(w / s).
+    """
+    return min(int(numba.get_num_threads()), 1 + math.isqrt(entries // A_WAKE))
 
 
 def _lines(books: Books, k: int) -> tuple[Amounts, Amounts, Amounts, Amounts, Amounts]:
@@ -156,7 +175,7 @@ def _lines(books: Books, k: int) -> tuple[Amounts, Amounts, Amounts, Amounts, Am
     rows, cols = slice(at[k, 1], at[k + 1, 1]), slice(at[k, 2], at[k + 1, 2])
     cost = books.costs[at[k, 0] : at[k + 1, 0]].reshape(books.problem.sizes[k])
     if books.turned[k]:
-        turned = np.ascontiguousarray(cost.T)
+        turned = untouched(np.ascontiguousarray(cost.T))
         return turned, books.col_prices[cols], books.row_prices[rows], books.v[cols], books.u[rows]
     return cost, books.row_prices[rows], books.col_prices[cols], books.u[rows], books.v[cols]
 
@@ -178,7 +197,7 @@ def _solve_large(books: Books, k: int, deadline: Deadline) -> None:
             break
         at = steps.place_all(cost, books.sign, books.inf, way_out, v, col_of, row_of, at, WORK, room)
         deadline.report(at, fraction=at / n)
-    steps.close(cost, books.sign, books.inf, way_out, v, col_of, u)
+    steps.close(cost, books.sign, books.inf, way_out, v, u, room)
     _write(books, k, col_of, row_of)
 
 
@@ -188,8 +207,9 @@ def _greedily(books: Books, k: int, ended: Termination) -> None:
     n, m = cost.shape
     col_of, row_of = np.full(n, steps.WAITS), np.full(m, steps.WAITS)
     steps.set_out(cost, books.sign, books.inf, top, v)
-    steps.reduce_rows(cost, books.sign, books.inf, way_out, v, col_of, row_of, n, steps.new_room(m, m, v))
-    steps.close(cost, books.sign, books.inf, way_out, v, col_of, u)
+    room = steps.new_room(m, m, v)
+    steps.reduce_rows(cost, books.sign, books.inf, way_out, v, col_of, row_of, n, room)
+    steps.close(cost, books.sign, books.inf, way_out, v, u, room)
     books.ended[k] = CODES[ended]
     _write(books, k, col_of, row_of)
 
@@ -220,12 +240,12 @@ def _ordinary(books: Books, k: int, deadline: Deadline, solve_one: SolveOne) -> 
 def _answer(books: Books) -> Solution:
     """The arrays in the form of the problem."""
     problem, facts = books.problem, {"problems": len(books.ended)}
-    words = [tuple(Termination)[code] for code in np.unique(books.ended)] or [Termination.OPTIMAL]
+    words = [tuple(Termination)[code] for code in np.flatnonzero(np.bincount(books.ended))] or [Termination.OPTIMAL]
     worst = max(words, key=BEST_TO_WORST.index)
     if problem.form == "one" and books.violators:
         hall_rows, hall_cols = books.violators[0]
         return Solution(worst, "sap", {"hall_rows": hall_rows, "hall_cols": hall_cols})
-    flat = {"assignment": books.col_of, "u": books.sign * books.u, "v": books.sign * books.v}
+    flat = {"assignment": books.col_of, "u": _signed(books.sign, books.u), "v": _signed(books.sign, books.v)}
     if books.violators:
         facts["problem"] = min(books.violators)
         flat |= {"hall_rows": np.zeros(len(books.u), bool), "hall_cols": np.zeros(len(books.v), bool)}

@@ -9,14 +9,13 @@ from typing import TypeVar
 import numba
 
 T = TypeVar("T")
-PIECES = 4
-"""Pieces for each thread: the less there is to wait for at the end."""
 
 
 def in_threads(work: Callable[[T], None], pieces: Iterable[T], threads: int) -> None:
     """`work` of every piece, in this thread and in up to `threads` - 1 others, each taking the next when it is done.
 
-    The others sleep between calls. One that has not begun when all pieces are taken is not waited for.
+    To take a piece is a call of Python's: where one takes less than some 0.2 ms, let compiled code take them
+    (`counter.py`) and threads call it `together`.
     """
     todo = iter(list(pieces))
 
@@ -24,6 +23,14 @@ def in_threads(work: Callable[[T], None], pieces: Iterable[T], threads: int) -> 
         for piece in todo:
             work(piece)
 
+    together(some, threads)
+
+
+def together(some: Callable[[], None], threads: int) -> None:
+    """`some` in this thread and in up to `threads` - 1 others; it returns once nothing is left that nobody took.
+
+    The others sleep between calls. One that has not begun when this thread is done is not waited for.
+    """
     beside: list[Future[None]] = []
     with contextlib.suppress(RuntimeError):  # no more threads can be had: then there are fewer
         for _ in range(threads - 1):

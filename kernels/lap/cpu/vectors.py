@@ -44,6 +44,10 @@ class VectorCode:
         pointer, align = self._pointer(place, index)
         return self.builder.load(pointer, align=align)
 
+    def put(self, number: Any, place: int, index: Any) -> None:
+        """Put a number into an array."""
+        self.builder.store(number, self.builder.gep(self.given[place], [index]))
+
     def widened(self, vector: Any, like: int) -> Any:
         """Numbers in the type of an array: float32 as float64."""
         wide = self._context.get_data_type(self._kinds[like].dtype)
@@ -80,6 +84,31 @@ class VectorCode:
         first = self.builder.insert_element(nothing, number, ir.Constant(ir.IntType(32), 0))
         return self.builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), None))
 
+    def counted(self) -> Any:
+        """The indices 0, 1, ... in the lanes."""
+        return ir.Constant(ir.VectorType(INDEX, self.lanes), list(range(self.lanes)))
+
+    def halves(self, vector: Any) -> list[Any]:
+        """The first and the second half of the lanes."""
+        half = vector.type.count // 2
+        ends = [ir.Constant(ir.VectorType(ir.IntType(32), half), list(range(k, k + half))) for k in (0, half)]
+        return [self.builder.shuffle_vector(vector, vector, end) for end in ends]
+
+    def turned(self, rows: list[Any]) -> list[Any]:
+        """The columns of as many vectors as there are lanes: weaving halves of them once for each power of two."""
+        half = self.lanes // 2
+        places = [k + own for k in range(self.lanes) for own in (0, self.lanes)]
+        woven = [ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), part)
+                 for part in (places[: self.lanes], places[self.lanes :])]  # fmt: skip
+        for _ in range(half.bit_length()):
+            pairs = zip(rows[:half], rows[half:], strict=True)
+            rows = [self.builder.shuffle_vector(*pair, part) for pair in pairs for part in woven]
+        return rows
+
+    def first(self, vector: Any) -> Any:
+        """The number in the first lane."""
+        return self.builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
+
     def plus(self, x: Any, y: Any) -> Any:
         """x + y."""
         return self.builder.fadd(x, y) if self._float else self.builder.add(x, y)
@@ -102,16 +131,17 @@ class VectorCode:
 
     def smallest(self, vector: Any) -> Any:
         """The least number in a vector."""
-        left = self.lanes
-        while left > 1:
-            left //= 2
-            ends = [ir.Constant(ir.VectorType(ir.IntType(32), left), list(range(k, k + left))) for k in (0, left)]
-            vector = self.least(*(self.builder.shuffle_vector(vector, vector, half) for half in ends))
-        return self.builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
+        while vector.type.count > 1:
+            vector = self.least(*self.halves(vector))
+        return self.first(vector)
 
     def at_most(self, x: Any, y: Any) -> Any:
         """x <= y, by lanes."""
         return self.builder.fcmp_ordered("<=", x, y) if self._float else self.builder.icmp_signed("<=", x, y)
+
+    def lesser(self, x: Any, y: Any) -> Any:
+        """The lesser one of two indices."""
+        return self.builder.select(self.builder.icmp_signed("<", x, y), x, y)
 
     def equal(self, x: Any, y: Any) -> Any:
         """x == y, by lanes or of two numbers."""

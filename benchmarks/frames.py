@@ -24,6 +24,7 @@ from benchmarks.own import service
 from benchmarks.rows import Rows, on_gpu
 from benchmarks.warm import until_warm
 from kernels import SOLVERS, Array, Deadline, Device
+from kernels.lap.cpu.between import written_out
 
 CARD = SOLVERS["lap"]
 LIMIT = 0.8
@@ -77,7 +78,7 @@ def spread(times: list[tuple[float, float]]) -> dict[str, float]:
 def in_process(rows: Rows, costs: list[Array], expected: list[list[int]], repeats: int, device: Device) -> None:
     """The batch as one call of the kernels, and lapx, in turn."""
     options = CARD.options.model_validate({"cost_limit": LIMIT})
-    inputs = {"cost": np.concatenate([one.reshape(-1) for one in costs]), "sizes": np.array([c.shape for c in costs])}
+    inputs = {"cost": joined(costs), "sizes": np.array([c.shape for c in costs])}
     taken: dict[str, list[tuple[float, float]]] = {"build": [], "solve": [], "certify": [], "lapx": []}
     for _ in range(repeats + 1):
         *built, problem = timed(partial(CARD.build, inputs, options))
@@ -94,20 +95,35 @@ def in_process(rows: Rows, costs: list[Array], expected: list[list[int]], repeat
 
 
 def of_boxes(rows: Rows, both: list[list[Array]], costs: list[Array], repeats: int) -> None:
-    """What the client takes until it can send costs of boxes, and the same frame by frame, in turn."""
+    """What the client takes until it can send boxes, or their costs, and costs frame by frame, in turn; and the bytes.
+
+    What the service makes of the boxes are those costs.
+    """
     x, y = both
-    taken: dict[str, list[tuple[float, float]]] = {"boxes to what is sent": [], "costs of boxes, frame by frame": []}
+    ways: dict[str, Callable[[], Any]] = {
+        "boxes to what is sent": lambda: tasks.lap(None, {"metric": "iou", "cost_limit": LIMIT}, {"x": x, "y": y}),
+        "boxes to costs, as an earlier service is sent": lambda: made["boxes to what is sent"].as_costs(),
+        "costs of boxes, frame by frame": lambda: [cost_matrix(*pair, "iou") for pair in zip(x, y, strict=True)],
+    }
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+    made: dict[str, Any] = {}
     for _ in range(repeats + 1):
-        *whole, made = timed(lambda: tasks.lap(None, {"metric": "iou", "cost_limit": LIMIT}, {"x": x, "y": y}))
-        *apart, _ = timed(lambda: [cost_matrix(one, other, "iou") for one, other in zip(x, y, strict=True)])
-        entries: Any = made.inputs["cost"]
-        assert np.array_equal(
-            np.concatenate([one.reshape(-1) for one in entries.arrays]), np.concatenate([c.reshape(-1) for c in costs])
-        )
-        for times, (wall, processor) in zip(taken.values(), (whole, apart), strict=True):
-            times.append((wall, processor))
+        for name, way in ways.items():
+            wall, processor, made[name] = timed(way)
+            taken[name].append((wall, processor))
+    known = joined(costs)
+    points, flat, apart = made.values()
+    problem = CARD.build(dict(points.inputs), CARD.options.model_validate({"metric": "iou", "cost_limit": LIMIT}))
+    for found in (written_out(problem).costs, joined(flat.inputs["cost"].arrays), joined(apart)):
+        assert np.array_equal(found, known)
     for name, times in taken.items():
-        rows.add(what=name, frames=len(x), **spread(times[1:]))
+        sent = {} if name == "costs of boxes, frame by frame" else {"bytes": made[name].call(0.0).body.length}
+        rows.add(what=name, frames=len(x), **spread(times[1:]), **sent)
+
+
+def joined(matrices: list[Array]) -> Array:
+    """Their entries, one after the other."""
+    return np.concatenate([one.reshape(-1) for one in matrices])
 
 
 def by_the_service(

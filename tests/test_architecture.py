@@ -107,6 +107,7 @@ NUMBA_MAY = {
     "kernels/certificates/metrics/loops.py",
     "kernels/certificates/metrics/box_loops.py",
     "kernels/certificates/rejecting/loops.py",
+    "kernels/certificates/rejecting/pair_loops.py",
     "kernels/certificates/brief/loops.py",
     "kernels/certificates/swept/loops.py",
     "kernels/certificates/swept/vectors.py",

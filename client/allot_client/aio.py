@@ -88,7 +88,7 @@ class AsyncClient:
 
     def __init__(self, url: str | None = None, api_key: str | None = None, retry: flows.Retry = flows.Retry()) -> None:
         address, headers = settings(url, api_key)
-        self.url, self.retry = address, retry
+        self.url, self.retry, self._known = address, retry, flows.Known()
         self._http = httpx.AsyncClient(base_url=address, headers=headers, timeout=60.0, limits=LIMITS)
 
     async def __aenter__(self) -> AsyncClient:
@@ -239,6 +239,8 @@ class AsyncClient:
                 if isinstance(step, flows.Pause):
                     await asyncio.sleep(step.seconds)
                     sent = None
+                elif isinstance(step, flows.Knowing):
+                    sent = self._known
                 else:
                     sent = await self._carry_out(step)
         except StopIteration as end:

@@ -16,7 +16,8 @@ from allot_client.arrays import Array, pairs
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
-CORNERS = 2
+SIDES = 4
+"""Numbers of a box: x1, y1, x2, y2."""
 PIECE = 1 << 14
 """Pairs worked out together."""
 LEAST = 5e-324
@@ -70,19 +71,32 @@ def _shares(x: Floats, y: Floats, rows: Indices, columns: Indices) -> Floats:
     return common
 
 
+def turned(boxes: Array) -> npt.NDArray[np.bool_]:
+    """Of which boxes (number, 4) a corner is beyond its opposite."""
+    return np.asarray((boxes[:, 2] < boxes[:, 0]) | (boxes[:, 3] < boxes[:, 1]))
+
+
+def refuse_turned(name: str, boxes: Array, frames: Sequence[Array]) -> None:
+    """Refuse boxes (number, 4) of which a corner is beyond its opposite; `frames` are what they come from.
+
+    Raises: ValueError.
+    """
+    found = turned(boxes)
+    if found.any():
+        k = int(np.searchsorted(np.cumsum([len(frame) for frame in frames]), int(found.argmax()), side="right"))
+        expected = "expected rows x1, y1, x2, y2 with x1 <= x2 and y1 <= y2"
+        raise ValueError(f"{name} holds no boxes in problem {k}; {expected}")
+
+
 def _corners(name: str, frames: Sequence[Array]) -> Floats:
     """The corners of all frames' boxes and their areas, (5, number). Raises: ValueError."""
     for k, frame in enumerate(frames):
-        if frame.ndim != 2 or (len(frame) and frame.shape[1] != 2 * CORNERS):
+        if frame.ndim != 2 or (len(frame) and frame.shape[1] != SIDES):
             raise ValueError(f"{name} has shape {frame.shape} in problem {k}; expected (boxes, 4)")
     full = [frame for frame in frames if len(frame)]
-    boxes = np.concatenate(full).T if full else np.zeros((2 * CORNERS, 0))
-    lines = np.empty((2 * CORNERS + 1, boxes.shape[1]))
-    lines[:-1] = boxes
-    turned = (lines[2:4] < lines[:2]).any(axis=0)
-    if turned.any():
-        k = int(np.searchsorted(np.cumsum([len(frame) for frame in frames]), int(turned.argmax()), side="right"))
-        expected = "expected rows x1, y1, x2, y2 with x1 <= x2 and y1 <= y2"
-        raise ValueError(f"{name} holds no boxes in problem {k}; {expected}")
+    boxes = np.concatenate(full) if full else np.zeros((0, SIDES))
+    lines = np.empty((SIDES + 1, len(boxes)))
+    lines[:-1] = boxes.T
+    refuse_turned(name, boxes, frames)
     np.multiply(lines[2] - lines[0], lines[3] - lines[1], out=lines[4])
     return lines

@@ -131,7 +131,7 @@ class Client:
 
     def __init__(self, url: str | None = None, api_key: str | None = None, retry: flows.Retry = flows.Retry()) -> None:
         address, headers = settings(url, api_key)
-        self.url, self.retry = address, retry
+        self.url, self.retry, self._known = address, retry, flows.Known()
         self._http = self._made = httpx.Client(base_url=address, headers=headers, timeout=60.0, limits=LIMITS)
         self._quick = open_quick(address, headers)
         self._on_close: list[Callable[[], None]] = []
@@ -172,10 +172,11 @@ class Client:
         """Linear assignment of a matrix (n_rows, n_cols), a batch, or a list of matrices of different sizes.
 
         Or of points x and y, or lists of such, a problem each: `metric` is sqeuclidean, euclidean, cityblock, cosine,
-        correlation, inner, or iou of boxes (x1, y1, x2, y2), which is 1 - intersection over union. With `cost_limit` a
-        pair is formed only where that is cheaper than the limit; the objective then counts the limit for each line of
-        the shorter side that stays alone. `reject_rows` and `reject_cols` are prices of leaving each row and column;
-        for a list of matrices, lists of such.
+        correlation, inner, or iou of boxes (x1, y1, x2, y2), which is 1 - intersection over union. Lists of points are
+        sent as they are where the service works their costs out to the same bits. With `cost_limit` a pair is formed
+        only where that is cheaper than the limit; the objective then counts the limit for each line of the shorter side
+        that stays alone. `reject_rows` and `reject_cols` are prices of leaving each row and column; for a list of
+        matrices, lists of such.
         """
         others = {"x": x, "y": y, "u0": u0, "v0": v0, "reject_rows": reject_rows, "reject_cols": reject_cols}
         task = tasks.lap(cost, options, others)
@@ -343,6 +344,8 @@ class Client:
                 if isinstance(step, flows.Pause):
                     time.sleep(step.seconds)
                     sent = None
+                elif isinstance(step, flows.Knowing):
+                    sent = self._known
                 else:
                     sent = self._carry_out(step)
         except StopIteration as end:

@@ -1,7 +1,8 @@
 """Every conversation with the service, once, for the plain and the asyncio client alike.
 
-A flow is a generator: it yields what is to be sent (`Call`) or slept (`Pause`) and is sent back the `Answer`. The two
-clients differ only in how they carry that out, so retries, waiting and errors are the same in both.
+A flow is a generator: it yields what is to be sent (`Call`) or slept (`Pause`) and is sent back the `Answer`, or asks
+what the client knows of its service (`Knowing`). The two clients differ only in how they carry that out, so retries,
+waiting and errors are the same in both.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ import json
 import random
 import time
 import uuid
-from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from allot_client import body as bodies
 from allot_client import facts
 from allot_client.digests import digest_of
-from allot_client.errors import JobCancelled, JobFailed, NotFound, Unreachable, WaitedTooLong, refusal
+from allot_client.errors import InvalidInput, JobCancelled, JobFailed, NotFound, Unreachable, WaitedTooLong, refusal
 from allot_client.results import Home, Result, has_links, read_result
 from allot_client.safetensors import Safetensors
 
@@ -48,6 +49,21 @@ class Pause:
     seconds: float
 
 
+@dataclass
+class Known:
+    """What a client has found out of its service.
+
+    `frames`: whether it takes frames as points. Earlier services take their costs alone.
+    """
+
+    frames: bool = True
+
+
+@dataclass(frozen=True)
+class Knowing:
+    """Asks the client for what it knows of its service; it sends back its `Known`, to read and to write."""
+
+
 @dataclass(frozen=True)
 class Answer:
     """One response; `broken` says what happened where none came."""
@@ -63,7 +79,10 @@ class Answer:
 
 
 T = TypeVar("T")
-Flow = Generator[Call | Pause, Any, T]
+Flow = Generator[Call | Pause | Knowing, Any, T]
+OF_FRAMES = ("inputs.x", "inputs.y", "inputs.sizes", "inputs.reject_rows", "inputs.reject_cols", "options.cost_limit")
+OF_BEFORE = ("is given beside x or y", "belongs to a matrix of costs, and x and y are given", "is unknown")
+"""What services that take no frames as points say of these fields."""
 
 
 @dataclass(frozen=True)
@@ -132,13 +151,17 @@ def problem(answer: Answer) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class Task:
-    """A job before it is sent. With `as_file` the arrays of its answer come as a file, however few they are."""
+    """A job before it is sent. With `as_file` the arrays of its answer come as a file, however few they are.
+
+    `as_costs`: what makes the same job of the costs of frames that go as points, for a service that takes costs alone.
+    """
 
     job: Mapping[str, Any]
     inputs: Mapping[str, bodies.Input]
     home: Home
     as_file: bool = False
     key: str = field(default_factory=lambda: uuid.uuid4().hex)
+    as_costs: Callable[[], Task] | None = field(default=None, compare=False)
 
     def call(self, wait_s: float) -> Call:
         """The request. The key makes it safe to send twice: the service then answers with the job it has."""
@@ -153,12 +176,35 @@ class Task:
 
 def submit(task: Task, retry: Retry) -> Flow[dict[str, Any]]:
     """Place the job; returns its view."""
-    answer = yield from send(task.call(0.0), retry)
-    return dict(answer.json())
+
+    def placed(one: Task) -> Flow[dict[str, Any]]:
+        answer = yield from send(one.call(0.0), retry)
+        return dict(answer.json())
+
+    return (yield from _as_it_takes_them(task, placed))
 
 
 def solve(task: Task, timeout_s: float | None, retry: Retry) -> Flow[Result]:
     """Place the job and wait for its answer."""
+    return (yield from _as_it_takes_them(task, lambda one: _solved(one, timeout_s, retry)))
+
+
+def _as_it_takes_them(task: Task, flow: Callable[[Task], Flow[T]]) -> Flow[T]:
+    """What `flow` makes of a task, or of its costs where the service takes no frames as points. That is asked once."""
+    if task.as_costs is None:
+        return (yield from flow(task))
+    known: Known = yield Knowing()
+    if known.frames:
+        try:
+            return (yield from flow(task))
+        except InvalidInput as refused:
+            if not any(one.field in OF_FRAMES and one.message.startswith(OF_BEFORE) for one in refused.faults):
+                raise
+            known.frames = False
+    return (yield from flow(replace(task.as_costs(), key=uuid.uuid4().hex)))
+
+
+def _solved(task: Task, timeout_s: float | None, retry: Retry) -> Flow[Result]:
     give_up = _give_up(timeout_s)
     answer = yield from send(task.call(_poll_s(give_up)), retry)
     if answer.headers.get("content-type", "").startswith(SAFETENSORS):

@@ -15,9 +15,13 @@ import numpy as np
 from allot_client.arrays import Array
 
 AS_POINTS = ("cosine", "correlation")
+ROUNDED = ("iou", "sqeuclidean", "euclidean", "cityblock")
+"""Of these the service works costs out as `cost_matrix` does, to the last bit."""
 METRICS = ("sqeuclidean", "euclidean", "cityblock", "inner", *AS_POINTS)
 NAMES = (*METRICS, "iou", "geodesic")
 """What the service knows: lap and auction take all but geodesic, uot all but iou."""
+FEW = 1 << 10
+"""Pairs of which all coordinates are taken together."""
 BLOCK = 1 << 22
 """Entries of the largest intermediate array."""
 
@@ -49,7 +53,7 @@ def as_points(points: Array, metric: str, side: str = "points", names: Sequence[
 
 
 def cost_matrix(x: Any, y: Any, metric: str = "sqeuclidean") -> Array:
-    """Costs (m, n) between points x (m, d) and y (n, d). Raises: ValueError."""
+    """Costs (m, n) between points x (m, d) and y (n, d), added up coordinate after coordinate. Raises: ValueError."""
     if metric not in NAMES:
         raise ValueError(f"metric {metric!r} is unknown; expected one of {', '.join(NAMES)}")
     if metric in AS_POINTS:
@@ -63,12 +67,28 @@ def cost_matrix(x: Any, y: Any, metric: str = "sqeuclidean") -> Array:
         return _angles(_on_sphere(left), _on_sphere(right))
     if metric == "inner":
         return np.asarray(-(left @ right.T))
-    costs = np.empty((len(left), len(right)))
-    step = max(1, BLOCK // max(1, right.size))
-    for start in range(0, len(left), step):
-        apart = left[start : start + step, None] - right[None]
-        costs[start : start + step] = np.abs(apart).sum(-1) if metric == "cityblock" else (apart**2).sum(-1)
+    few = len(left) * len(right) <= FEW
+    total = _sum_of_few if few and left.shape[1] else _sum
+    costs = total(left, right, np.abs if metric == "cityblock" else np.square)
     return np.asarray(np.sqrt(costs)) if metric == "euclidean" else costs
+
+
+def _sum(left: Array, right: Array, size: np.ufunc) -> Array:
+    """The sizes of the differences, added up coordinate after coordinate: for all pairs at a time."""
+    costs = np.zeros((len(left), len(right)))
+    step = max(1, BLOCK // max(1, len(right)))
+    for start in range(0, len(left), step):
+        rows = costs[start : start + step]
+        for own, other in zip(left[start : start + step].T, right.T, strict=True):
+            apart = own[:, None] - other
+            rows += size(apart, out=apart)
+    return costs
+
+
+def _sum_of_few(left: Array, right: Array, size: np.ufunc) -> Array:
+    """The same in a few calls of NumPy, which keeps each sum on its way; its plain sum would add up by pairs."""
+    apart = left[:, None] - right[None]
+    return np.add.accumulate(size(apart, out=apart), axis=2, out=apart)[:, :, -1].copy()
 
 
 def _of_boxes(left: Array, right: Array) -> Array:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from allot_client import body as bodies
-from allot_client import boxes, features, points
+from allot_client import boxes, features, framed, points
 from allot_client.arrays import Given, Series, Sparse, all_plain, given, laid_flat, without_holes
 from allot_client.flows import Task
 from allot_client.listed import listed, written_out
@@ -237,7 +237,7 @@ def lap(cost: Any, options: Mapping[str, Any], others: Mapping[str, Any]) -> Tas
     options, others = _started(options, others)
     left, right = _paired(others.get("x"), others.get("y"))
     if cost is None and left is not None and right is not None:
-        cost, options, others = _between(options, {**others, "x": left, "y": right})
+        return _of_frames(left, right, options, others)
     matrices = several(cost)
     if matrices is None:
         if options.get("k_best") is not None:
@@ -245,17 +245,25 @@ def lap(cost: Any, options: Mapping[str, Any], others: Mapping[str, Any]) -> Tas
             if apart is not None:
                 return apart
         made = task("lap", {"cost": cost, **others}, options)
+        if others.get("sizes") is not None:
+            return made
         beside = any(others.get(name) is not None for name in PRICES)
+        if (beside or limit is not None) and framed.goes_alone(made.inputs.get("x"), made.inputs.get("y"), options):
+            return replace(made, as_costs=lambda: written_out(made))
         sphere = options.get("metric") == "geodesic"
         alone = beside or sphere or any(options.get(name) is not None for name in OF_A_MATRIX)
         return written_out(made) if alone else made
+    return _of_matrices(matrices, options, others)
+
+
+def _of_matrices(matrices: list[Any], options: Mapping[str, Any], others: Mapping[str, Any]) -> Task:
+    """A batch of matrices of different sizes, one after the other."""
     forbidden = -math.inf if options.get("maximize") else math.inf
     problems = matrices
     if not all_plain(matrices):
         problems = [without_holes(np.asanyarray(given(one).value), forbidden) for one in matrices]
     entries, sizes = laid_flat(problems, forbidden)
-    prices = {name: _joined(others[name]) for name in PRICES if others.get(name) is not None}
-    made = task("lap", {"cost": entries, "sizes": sizes, **others, **prices}, options)
+    made = task("lap", {"cost": entries, "sizes": sizes, **others, **_prices(others)}, options)
     return replace(made, home=Home(given(matrices[0]).bring, sizes=tuple(one.shape for one in problems)))
 
 
@@ -268,17 +276,32 @@ def _started(options: Mapping[str, Any], others: Mapping[str, Any]) -> tuple[Map
     return {**options, "warm_start": None}, {**others, **duals}
 
 
-def _between(options: Mapping[str, Any], others: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
-    """Lists of points as a list of their costs, and what is left of options and inputs. Raises ValueError."""
-    left, rest = others["x"], dict(options)
-    right = [features.matched(x, y) for x, y in zip(left, others["y"], strict=True)]
-    metric = rest.pop("metric", "sqeuclidean")
-    sides = [side if all_plain(side) else [np.asarray(given(one).value) for one in side] for side in (left, right)]
-    if metric == "iou":
-        costs = boxes.distances(*sides)
-    else:
-        costs = [points.cost_matrix(x, y, metric) for x, y in zip(*sides, strict=True)]
-    return costs, rest, {name: value for name, value in others.items() if name not in ("x", "y")}
+def _of_frames(left: list[Any], right: list[Any], options: Mapping[str, Any], others: Mapping[str, Any]) -> Task:
+    """Lists of points, a problem each: as points where the service takes them, else as costs. Raises ValueError."""
+    x, y = left, right
+    if not (all_plain(left) and all_plain(right)):
+        right = [features.matched(*pair) for pair in zip(left, right, strict=True)]
+        x, y = ([np.asarray(given(one).value) for one in side] for side in (left, right))
+    rest = {name: value for name, value in others.items() if name not in ("x", "y")}
+
+    def as_costs() -> Task:
+        kept = {name: value for name, value in options.items() if name != "metric"}
+        metric = options.get("metric", "sqeuclidean")
+        if metric == "iou":
+            return _of_matrices(boxes.distances(x, y), kept, rest)
+        return _of_matrices([points.cost_matrix(*pair, metric) for pair in zip(x, y, strict=True)], kept, rest)
+
+    found = framed.joined(x, y, options)
+    if found is None:
+        return as_costs()
+    made = task("lap", {**rest, **found, **_prices(others)}, options)
+    shapes = tuple(map(tuple, found["sizes"].tolist()))
+    return replace(made, home=Home(sizes=shapes), as_costs=as_costs)
+
+
+def _prices(others: Mapping[str, Any]) -> dict[str, Any]:
+    """Prices of all problems' lines, by side."""
+    return {name: _joined(others[name]) for name in PRICES if others.get(name) is not None}
 
 
 def _joined(prices: Any) -> Any:

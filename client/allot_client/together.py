@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from allot_client import flows
-from allot_client.arrays import Array, laid_flat
+from allot_client.arrays import Array, laid_flat, pairs
 from allot_client.errors import AllotError, InvalidInput, JobFailed, NoRoom, TooLarge
 from allot_client.results import GROUPS, Certificate, Home, LapResult, Result, relative
 
@@ -29,6 +29,7 @@ JOB_FIELDS = {"solver", "device", "priority", "options"}
 OPTIONS = {"maximize", "cost_limit", "method", "deterministic"}
 """Options that mean the same for each problem of a batch as for one."""
 PRICES = ("reject_rows", "reject_cols")
+POINTS = ("x", "y")
 ARRAYS = {"assignment", "u", "v", "hall_rows", "hall_cols"}
 """What an answer can be taken apart by; with others among them, each problem is solved alone."""
 OWN_FAULTS = (InvalidInput, TooLarge, NoRoom, JobFailed)
@@ -37,22 +38,39 @@ OWN_FAULTS = (InvalidInput, TooLarge, NoRoom, JobFailed)
 
 def likeness(task: flows.Task) -> Hashable | None:
     """What tasks that may go together have in common; None for one that goes alone."""
-    cost, options = task.inputs.get("cost"), task.job.get("options", {})
-    if task.job["solver"] != "lap" or not task.job.keys() <= JOB_FIELDS or not options.keys() <= OPTIONS:
+    between = task.as_costs is not None and "sizes" not in task.inputs  # one pair of clouds
+    options, names = task.job.get("options", {}), POINTS if between else ("cost",)
+    if task.job["solver"] != "lap" or not task.job.keys() <= JOB_FIELDS:
         return None
-    if not task.inputs.keys() <= {"cost", *PRICES} or not isinstance(cost, np.ndarray):
+    if not options.keys() <= OPTIONS | ({"metric"} if between else set()):
         return None
-    if cost.ndim != 2 or cost.size > LARGEST or cost.dtype.kind not in "iuf":
+    given = [task.inputs.get(name) for name in names]
+    if not task.inputs.keys() <= {*names, *PRICES} or not all(map(_is_small, given)):
         return None
-    kinds = [("cost", cost.dtype.str)]
+    shape = _shape(task)
+    if shape[0] * shape[1] > LARGEST:
+        return None
+    kinds = [(name, one.dtype.str, one.shape[1] if between else 0) for name, one in zip(names, given, strict=True)]  # type: ignore[union-attr]  # arrays: `_is_small`
     for side, name in enumerate(PRICES):
         prices = task.inputs.get(name)
         if prices is None:
             continue
-        if not isinstance(prices, np.ndarray) or prices.shape != cost.shape[side : side + 1]:
+        if not isinstance(prices, np.ndarray) or prices.shape != shape[side : side + 1]:
             return None
-        kinds.append((name, prices.dtype.str))
+        kinds.append((name, prices.dtype.str, 0))
     return (json.dumps(task.job, sort_keys=True, default=repr), *kinds)
+
+
+def _is_small(one: Any) -> bool:
+    """Whether an input is a matrix, or a cloud, of so many numbers at most."""
+    return isinstance(one, np.ndarray) and one.ndim == 2 and one.size <= LARGEST and one.dtype.kind in "iuf"
+
+
+def _shape(task: flows.Task) -> tuple[int, int]:
+    """Rows and columns of a problem that is one matrix, or one pair of clouds."""
+    if "cost" in task.inputs:
+        return task.inputs["cost"].shape  # type: ignore[union-attr]  # a matrix: `likeness`
+    return len(task.inputs["x"]), len(task.inputs["y"])  # type: ignore[arg-type]  # clouds: `likeness`
 
 
 @dataclass
@@ -66,7 +84,8 @@ class Waiting:
     @property
     def entries(self) -> int:
         """Of its costs."""
-        return int(self.task.inputs["cost"].size)  # type: ignore[union-attr]  # an array: `likeness`
+        rows, columns = _shape(self.task)
+        return rows * columns
 
 
 W = TypeVar("W", bound=Waiting)
@@ -128,14 +147,22 @@ def _alone(task: flows.Task, retry: flows.Retry) -> flows.Flow[Result | AllotErr
 
 def _joined(tasks: Sequence[flows.Task]) -> flows.Task:
     """One task of all, also of one alone: so a problem is solved in the same way whatever company it has."""
+    inputs: dict[str, Any] = {
+        name: np.concatenate([np.asarray(task.inputs[name]) for task in tasks])
+        for name in (*POINTS, *PRICES) if name in tasks[0].inputs
+    }  # fmt: skip
+    if "x" in inputs:
+        inputs["sizes"] = pairs([_shape(task) for task in tasks])
+        return flows.Task(
+            tasks[0].job, inputs, Home(), as_file=True,
+            as_costs=lambda: _joined([task.as_costs() for task in tasks if task.as_costs is not None]),
+        )  # fmt: skip
     entries, sizes = laid_flat([task.inputs["cost"] for task in tasks])  # type: ignore[misc]  # arrays: `likeness`
-    prices = {name: np.concatenate([np.asarray(task.inputs[name]) for task in tasks])
-              for name in PRICES if name in tasks[0].inputs}  # fmt: skip
-    return flows.Task(tasks[0].job, {"cost": entries, "sizes": sizes, **prices}, Home(), as_file=True)
+    return flows.Task(tasks[0].job, {"cost": entries, "sizes": sizes, **inputs}, Home(), as_file=True)
 
 
 def _apart(answer: Result, tasks: Sequence[flows.Task]) -> list[Result]:
-    shapes = [task.inputs["cost"].shape for task in tasks]  # type: ignore[union-attr]
+    shapes = [_shape(task) for task in tasks]
     told = answer.certificate.facts["problems"]
     shared = {name: value for name, value in answer.document.items() if name not in ARRAYS | set(GROUPS)}
     results, row, column = list[Result](), 0, 0

@@ -22,6 +22,7 @@ from kernels.outline import dense
 from kernels.problems import Assignment, Inputs, InvalidProblem, Rejecting
 from kernels.problems.arrays import Costs
 from kernels.problems.assignment import dense_assignment
+from kernels.problems.clouds import PointRejecting, rejecting_points, wants_clouds
 from kernels.problems.points import PointAssignment, point_assignment
 from kernels.problems.ranked import Ranked, ranked_assignment
 from kernels.problems.rejecting import rejecting_assignment, wants_rejecting
@@ -31,7 +32,7 @@ from kernels.solution import Certificate, Solution, Termination, unheard
 Problem = Assignment | Rejecting | Selected | Ranked
 Method = Literal["auto", "sap", "hungarian", "tree"]
 Metric = Literal["sqeuclidean", "euclidean", "cityblock", "cosine", "correlation", "inner", "iou"]
-OF_POINTS = {"maximize", "method", "metric", "iteration_limit", "deterministic", "seed"}
+OF_POINTS = {"maximize", "method", "metric", "iteration_limit", "deterministic", "seed", "cost_limit"}
 """Options that costs of points have."""
 GPU_METHODS = ("hungarian", "tree")
 CROSSOVER = 300
@@ -110,13 +111,15 @@ def _build(inputs: Inputs, options: LapOptions) -> Problem:
     return problem
 
 
-def _of_points(inputs: Inputs, options: LapOptions) -> PointAssignment:
+def _of_points(inputs: Inputs, options: LapOptions) -> PointAssignment | PointRejecting:
     plain = LapOptions()
     for name in sorted(options.model_fields_set - OF_POINTS):
         if getattr(options, name) != getattr(plain, name):
             raise InvalidProblem(name, "belongs to a matrix of costs, and x and y are given")
     if options.method in GPU_METHODS:
         raise InvalidProblem("method", f'is "{options.method}", which takes a matrix of costs; expected "auto"')
+    if wants_clouds(inputs, options.cost_limit):
+        return rejecting_points(inputs, options.metric, options.maximize, options.cost_limit)
     return point_assignment(inputs, options.metric, options.maximize)
 
 
@@ -172,7 +175,12 @@ def _mend(
 ) -> Solution | None:
     """See kernels.lap.mending.mend; which problems of a batch came out loose is asked of the certificate."""
     if isinstance(problem, Rejecting):
-        return mend_rejecting(problem, solution, rejecting_proofs.certify(problem, solution), deadline)
+        certificate = rejecting_proofs.certify(problem, solution)
+        if isinstance(problem, PointRejecting):
+            from kernels.lap.cpu.between import written_out  # compiled code
+
+            problem = written_out(problem)
+        return mend_rejecting(problem, solution, certificate, deadline)
     if isinstance(problem, Selected):
         return mend_selected(problem, solution, deadline)
     if isinstance(problem, Ranked):
@@ -211,11 +219,21 @@ CARD = Solver[Problem, LapOptions](
             ragged="matrices",
             sizes="sizes",
         ),
-        InputSpec("x", "(n_rows, dimension): points instead of cost; see `metric`", required=False),
+        InputSpec(
+            "x",
+            "(n_rows, dimension): points instead of cost, see `metric`; with `sizes` those of all problems one after "
+            "the other",
+            required=False,
+        ),
         InputSpec("y", "(n_cols, dimension): points, with x", required=False),
         InputSpec("u0", "(n_rows,) or (batch, n_rows): row duals to start from", required=False),
         InputSpec("v0", "(n_cols,) or (batch, n_cols): column duals to start from", required=False),
-        InputSpec("sizes", "(batch, 2): rows and columns in use of each problem of a ragged batch", required=False),
+        InputSpec(
+            "sizes",
+            "(batch, 2): rows and columns in use of each problem of a ragged batch, of costs or of points; points are "
+            "then, and with prices of lines, of iou, sqeuclidean, euclidean or cityblock",
+            required=False,
+        ),
         InputSpec(
             "reject_rows",
             "(n_rows,), (batch, n_rows) or all rows of a ragged batch: what leaving a row adds to the objective; with "
@@ -236,6 +254,7 @@ CARD = Solver[Problem, LapOptions](
     device_certificate="kernels.certificates.rejecting.on_device",
     compiled_proofs=(
         "kernels.certificates.rejecting.many",
+        "kernels.certificates.rejecting.between",
         "kernels.certificates.metrics.exactly",
         "kernels.certificates.metrics.boxes",
         "kernels.certificates.swept",

@@ -13,6 +13,7 @@ from kernels.lap.spatial.which import suits
 from kernels.pace import pace
 from kernels.problems import Assignment, Rejecting
 from kernels.problems.arrays import Costs
+from kernels.problems.clouds import PointRejecting
 from kernels.problems.points import PointAssignment
 from kernels.problems.ranked import Ranked
 from kernels.problems.selected import Selected
@@ -50,6 +51,8 @@ COPIED_BYTES_S = 2e10
 """From page-locked memory to a GPU."""
 BLOCK_S, COORDINATE_S, DEVICE_COORDINATE_S = 4e-9, 1e-9, 1e-12
 """Of a cost of two points: by itself and by coordinate, on the host and on a GPU."""
+PAIR_S, PAIR_COORDINATE_S = 1e-9, 4e-10
+"""The same where lines may be left."""
 SPATIAL_S, SPATIAL_ROWS, SPATIAL_BYTES = 3e-5, 16384, 2400
 """Where columns are generated: of a coordinate of so many rows, growing with the root of their number; and of a row."""
 BOXED_S = 2.5e-6
@@ -109,6 +112,11 @@ def _of_rejecting(problem: Rejecting, device: Device) -> Estimate:
     first_s = CALL_S + entries * LOOK_S
     extended = 3 * 8 * count * float(np.prod(problem.sizes.max(axis=0, initial=1) + short.max(initial=1)))
     held = int(problem.costs.nbytes + 40 * entries + 512 * lines + 4096 * count + FIXED)
+    if isinstance(problem, PointRejecting):
+        points = problem.points
+        held += 2 * (points.x.nbytes + points.y.nbytes) + int(2 * 8 * entries)  # the solver's costs, and the proof's
+        read_s = entries * (PAIR_S + points.x.shape[1] * PAIR_COORDINATE_S)
+        seconds, certify_s, first_s = (taken + read_s for taken in (seconds, certify_s, first_s))
     if device == "gpu":
         batch_s = 1e-3 + 1e-6 * float(long.max(initial=0.0)) + extended / COPIED_BYTES_S
         return Estimate(held + int(extended), int(extended) + (1 << 24), seconds + batch_s, pace() * certify_s, first_s)

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernels.deadline import Deadline, Retold
+from kernels.lap.cpu.between import written_out
 from kernels.lap.members import CODES
 from kernels.problems import UNASSIGNED, Array, Assignment, Rejecting
 from kernels.problems.arrays import Amounts, Costs, Indices, Indices32, permitted
+from kernels.problems.clouds import PointRejecting
 from kernels.solution import Solution, Termination
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ def solve_extended(
     solve: Callable[[Assignment, "LapOptions", Deadline], Solution],
 ) -> Solution:
     """Let `solve`, which pairs all lines of the shorter side, solve a problem whose lines may be left."""
+    if isinstance(problem, PointRejecting):
+        problem = written_out(problem)
     used = np.flatnonzero(problem.sizes.prod(axis=1))
     count = len(problem.sizes)
     flat = {

@@ -105,7 +105,20 @@ def rejecting_assignment(inputs: Inputs, maximize: bool, cost_limit: float | Non
             prices, or numbers so large that the objective could leave int64 or float64.
     """
     costs, sizes, form, extents = _laid_flat(inputs)
-    _refuse_what_does_not_fit(inputs, maximize, cost_limit)
+    refuse_what_does_not_fit(inputs, maximize, cost_limit)
+    costs, prices, strict = priced(inputs, costs, (sizes, form, extents), maximize, cost_limit)
+    _check(costs, prices, sizes, maximize)
+    return Rejecting(costs, sizes, prices[0], prices[1], maximize, form, extents, strict)
+
+
+def priced(
+    inputs: Inputs, costs: Costs, laid: tuple[Indices, Form, tuple[int, int]], maximize: bool, cost_limit: float | None
+) -> tuple[Costs, list[Amounts], bool]:
+    """The costs and the prices of rows and of columns in one kind of numbers, and whether the problem is `strict`.
+
+    Of the costs only the kind counts here. Raises InvalidProblem, as `rejecting_assignment`.
+    """
+    sizes, form, extents = laid
     prices = [_line_prices(inputs, side, sizes, form, extents) for side in (0, 1)]
     strict = cost_limit is None and prices[0] is None and prices[1] is None
     shorter = [sizes[:, 0] <= sizes[:, 1], sizes[:, 1] <= sizes[:, 0]]
@@ -115,22 +128,21 @@ def rejecting_assignment(inputs: Inputs, maximize: bool, cost_limit: float | Non
         must: Any = FORBIDDEN if costs.dtype.kind == "i" else (-np.inf if maximize else np.inf)
         zero = np.zeros((), costs.dtype if costs.dtype.kind == "i" else np.float64)
         found = [np.repeat(np.where(shorter[side], zero.dtype.type(must), zero), sizes[:, side]) for side in (0, 1)]
-    else:
-        if cost_limit is not None:
-            limit = np.array(int(cost_limit) if _whole(cost_limit, costs) else cost_limit)
-            by_rows = shorter[0]
-            one_sided = [by_rows, ~by_rows]
-            prices = [np.repeat(np.where(one_sided[side], limit, limit * 0), sizes[:, side]) for side in (0, 1)]
-        dtype = np.result_type(*(price for price in prices if price is not None))
-        found = [
-            np.zeros(int(sizes[:, side].sum()), dtype) if price is None else price for side, price in enumerate(prices)
-        ]
-        costs, found = _of_one_kind(costs, found, -np.inf if maximize else np.inf)
-    _check(costs, found, sizes, maximize)
-    return Rejecting(costs, sizes, found[0], found[1], maximize, form, extents, strict)
+        return costs, found, True
+    if cost_limit is not None:
+        limit = np.array(int(cost_limit) if _whole(cost_limit, costs) else cost_limit)
+        by_rows = shorter[0]
+        one_sided = [by_rows, ~by_rows]
+        prices = [np.repeat(np.where(one_sided[side], limit, limit * 0), sizes[:, side]) for side in (0, 1)]
+    dtype = np.result_type(*(price for price in prices if price is not None))
+    found = [
+        np.zeros(int(sizes[:, side].sum()), dtype) if price is None else price for side, price in enumerate(prices)
+    ]
+    return *_of_one_kind(costs, found, -np.inf if maximize else np.inf), False
 
 
-def _refuse_what_does_not_fit(inputs: Inputs, maximize: bool, cost_limit: float | None) -> None:
+def refuse_what_does_not_fit(inputs: Inputs, maximize: bool, cost_limit: float | None) -> None:
+    """A limit where there can be none, and duals to start from. Raises InvalidProblem."""
     if cost_limit is not None:
         if maximize:
             raise InvalidProblem("cost_limit", "is for costs, and `maximize` is set; expected `reject_rows` instead")
@@ -155,7 +167,7 @@ def _laid_flat(inputs: Inputs) -> tuple[Costs, Indices, Form, tuple[int, int]]:
         if "sizes" in inputs:
             raise InvalidProblem("sizes", "belongs to a batch or to flat costs; cost is one matrix")
         return given, np.array([cost.shape], np.int64), "one", cost.shape
-    sizes = _sizes(inputs, cost.shape)
+    sizes = sizes_of(inputs, cost.shape)
     if cost.ndim == 1:
         if (empty := sizes == 0).any():
             _refuse_many_empty_lines("sizes", int(sizes[empty.any(axis=1)].sum()))
@@ -179,8 +191,8 @@ def _refuse_many_empty_lines(field: str, lines: int) -> None:
         )
 
 
-def _sizes(inputs: Inputs, shape: tuple[int, ...]) -> Indices:
-    """Rows and columns of each problem, int64."""
+def sizes_of(inputs: Inputs, shape: tuple[int, ...]) -> Indices:
+    """Rows and columns of each problem, int64, of costs of that shape. Raises InvalidProblem."""
     if "sizes" not in inputs:
         if len(shape) == 3:
             return np.broadcast_to(np.array(shape[1:], np.int64), (shape[0], 2)).copy()
@@ -231,7 +243,7 @@ def _of_one_kind(costs: Costs, prices: list[Amounts], forbidden: float) -> tuple
     if all(array.dtype.kind == "i" for array in (costs, *prices)):
         return costs.astype(np.int64, copy=False), [price.astype(np.int64, copy=False) for price in prices]
     for field, array in (("cost", costs), ("reject_rows", prices[0]), ("reject_cols", prices[1])):
-        if array.dtype.kind == "i" and _largest(array) > EXACT_FLOAT:
+        if array.dtype.kind == "i" and largest_of(array) > EXACT_FLOAT:
             raise InvalidProblem(field, "holds integers beyond 2^53 beside floats; expected all in integers or floats")
     if costs.dtype.kind == "i":
         costs = np.where(permitted(costs), costs, forbidden).astype(np.float64)
@@ -242,10 +254,10 @@ def _check(costs: Costs, prices: list[Amounts], sizes: Indices, maximize: bool) 
     """Refuse what is no number, and numbers whose sums could overflow."""
     allow = -np.inf if maximize else np.inf
     try:
-        most = _largest(costs, allow)
+        most = largest_of(costs, allow)
     except InvalidProblem as wrong:
         raise InvalidProblem("cost", _in_its_problem(costs, sizes, allow) or wrong.message) from None
-    largest = max(most, *(_largest(array) for array in prices))
+    largest = max(most, *(largest_of(array) for array in prices))
     lines = max(1, int((sizes[:, 0] + sizes[:, 1]).max(initial=0)))
     kind = np.dtype(np.int64) if costs.dtype.kind == "i" else costs.dtype
     check_range("cost", largest, kind, lines, masked=is_masked(costs) or any(is_masked(price) for price in prices))
@@ -263,7 +275,7 @@ def _in_its_problem(costs: Costs, sizes: Indices, allow: float) -> str:
     return f"holds {costs[at]} in matrix {k} at [{row}, {column}]; expected {expected}"
 
 
-def _largest(array: Costs, allow: float | None = None) -> int | float:
+def largest_of(array: Costs, allow: float | None = None) -> int | float:
     """The largest permitted magnitude; costs must be finite numbers, or `allow`. What was seen before is not read."""
     seen = seen_of(array)
     if seen is not None and (allow is None or seen.allows(allow)):

@@ -85,7 +85,7 @@ def must_answer(case: Case, claim: Claim) -> bool:
     if is_selected(case):
         return claim.termination not in PARTIAL and least_selected(case)[0] is not None
     if is_priced(case):
-        return claim.termination not in PARTIAL and "sizes" not in case.inputs and case.inputs["cost"].ndim == 2
+        return claim.termination not in PARTIAL and is_single(case)
     if case.solver == "lap" and _is_batch(case):
         return False
     if _lines(case) > LARGEST[case.solver] or (claim.termination in PARTIAL and _is_sparse(case)):
@@ -221,6 +221,11 @@ def is_priced(case: Case) -> bool:
     return case.solver == "lap" and exact_rejecting.is_priced(case.inputs, case.options)
 
 
+def is_single(case: Case) -> bool:
+    """Whether there is one problem, and not a list of them."""
+    return "sizes" not in case.inputs and ("x" in case.inputs or case.inputs["cost"].ndim == 2)
+
+
 def _least_duals(problem: exact_rejecting.Priced) -> Fraction:
     """Sizes that the duals of columns have at least: no dual is above its line's price, which may be below 0."""
     return sum((max(Fraction(0), -price) for price in problem.prices[1] if price is not None), Fraction(0))
@@ -241,7 +246,7 @@ def _priced(case: Case, claim: Claim) -> Found:
     """Each problem against its optimum, by the square of all lines with a private place for each that may be left."""
     maximize = bool(case.options.get("maximize"))
     problems = exact_rejecting.problems(case.inputs, case.options)
-    single = case.inputs["cost"].ndim == 2
+    single = is_single(case)
     try:
         claims = [claim] if single else problems_of(claim, len(problems))
     except KeyError as error:

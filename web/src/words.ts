@@ -155,6 +155,8 @@ export function sizeWords(job: Job): string {
   const kind = PROBLEMS[job.solver]?.tab ?? job.solver;
   if (job.solver === "qap") return `${kind}, ${plural(shapes[0]?.[0] ?? 0, "place")}`;
   const [x, y] = ["x", "y"].map((name) => job.input_digests[name] ?? job.input_digests[`${name}_distance`]);
+  const sizes = job.input_digests.sizes;
+  if (x && y && sizes && !("csr" in sizes)) return `${kind}, ${plural(sizes.shape?.[0] ?? 0, "problem")}`;
   if (x && y && !("csr" in x) && !("csr" in y))
     return `${kind}, ${whole.format(x.shape?.[0] ?? 0)} × ${whole.format(y.shape?.[0] ?? 0)}`;
   const matrix = shapes.find((shape) => shape.length >= 2) ?? [];

@@ -107,3 +107,10 @@ test("a transport between points is as large as its points are many, kept or not
     expect(sizeWords(job as unknown as Job)).toBe("Transport, 20 × 30");
   }
 });
+
+test("several problems between points are counted, as all their points together are no problem", () => {
+  const points = (count: number) => ({ blob: "sha256:1", shape: [count, 4] });
+  const sizes = { blob: "sha256:2", shape: [9, 2] };
+  const job = { solver: "lap", input_digests: { x: points(200), y: points(300), sizes } };
+  expect(sizeWords(job as unknown as Job)).toBe("Assign, 9 problems");
+});

@@ -60,7 +60,7 @@ def _of_solver(solver: str, inputs: Inputs, given: dict[str, Any], claim: Claim)
         return [*quadratic.check(inputs, fixed, claim), *stated.target(claim, given.get("target"))]
     if solver == "lap" and claim.termination == "gap_reached":
         return [Statement("termination", False, "an assignment has its least cost or not, and no gap is asked for")]
-    if solver == "lap" and "x" in inputs:
+    if solver == "lap" and "x" in inputs and not rejecting.is_priced(inputs, given):
         return points.check(inputs, given, claim)
     if solver == "lap" and given.get("k_best") is not None:
         return ranked.check(inputs, given, claim)

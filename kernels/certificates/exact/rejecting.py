@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.certificates.exact import assignment
+from kernels.certificates.exact import assignment, rounded_points
 from kernels.certificates.exact.stated import OF_ASSIGNMENTS, together
 from kernels.certificates.exact.statement import (
     Claim,
@@ -47,13 +47,13 @@ def is_priced(inputs: Inputs, options: Mapping[str, Any]) -> bool:
     cost = inputs.get("cost")
     flat = isinstance(cost, np.ndarray) and cost.ndim == 1
     sizes = inputs.get("sizes")
-    empty = isinstance(sizes, np.ndarray) and bool((sizes == 0).any())
-    return flat or empty or options.get("cost_limit") is not None or any(name in inputs for name in PRICES)
+    several = isinstance(sizes, np.ndarray) and ("x" in inputs or bool((sizes == 0).any()))
+    return flat or several or options.get("cost_limit") is not None or any(name in inputs for name in PRICES)
 
 
 def problems(inputs: Inputs, options: Mapping[str, Any]) -> list[Priced]:
     """The problems one by one."""
-    matrices = _matrices(inputs)
+    matrices = _between(inputs, options) if "x" in inputs else _matrices(inputs)
     limit = options.get("cost_limit")
     found = []
     at = [0, 0]
@@ -78,9 +78,21 @@ def problems(inputs: Inputs, options: Mapping[str, Any]) -> list[Priced]:
 
 
 def _form(inputs: Inputs) -> str:
+    if "x" in inputs:
+        return "ragged" if "sizes" in inputs else "one"
     cost = inputs["cost"]
     assert not isinstance(cost, Csr)
     return {1: "ragged", 2: "one", 3: "batch"}[cost.ndim]
+
+
+def _between(inputs: Inputs, options: Mapping[str, Any]) -> list[Array]:
+    """The costs of points, rounded as the problem says."""
+    x, y, sizes = (inputs.get(name) for name in ("x", "y", "sizes"))
+    assert isinstance(x, np.ndarray)
+    assert isinstance(y, np.ndarray)
+    assert not isinstance(sizes, Csr)
+    listed = [[len(x), len(y)]] if sizes is None else sizes.tolist()
+    return rounded_points.matrices(x, y, listed, options.get("metric") or "sqeuclidean")
 
 
 def _matrices(inputs: Inputs) -> list[Array]:

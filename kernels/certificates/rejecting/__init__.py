@@ -8,22 +8,29 @@ optimum is `optimal` when the gap is 0 (integers), or for floats when
 
 with u as recomputed and S from the data alone: the sum over the rows of the smallest non-zero permitted size among the
 row's entries and its price, or the same of the columns, whichever is less. Else it is `converged`.
+
+Between points the costs are those of `between.py`, worked out from the points again.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from kernels.certificates.assignment_hall import check
+from kernels.certificates.rejecting.between import with_costs
 from kernels.certificates.rejecting.many import judged_together
 from kernels.certificates.rejecting.proof import Answer, Proof
 from kernels.certificates.rejecting.reading import answer_of, endings
 from kernels.certificates.rejecting.table import Table
 from kernels.certificates.rejecting.whole import certificate, refused
 from kernels.problems import Rejecting
+from kernels.problems.clouds import PointRejecting
 from kernels.solution import Certificate, Solution, Termination, unheard
 
 __all__ = ["certify"]
+
+COSTS = "costs of the given points in float64, each step rounded to nearest"
 
 
 def certify(problem: Rejecting, solution: Solution, progress: Callable[[float], None] = unheard) -> Certificate:
@@ -32,19 +39,23 @@ def certify(problem: Rejecting, solution: Solution, progress: Callable[[float], 
     `holds` is False only where the answer is none: a column used twice, a forbidden entry, an optimum with lines left
     that must be paired, no Hall violator where infeasibility is claimed.
     """
+    if isinstance(problem, PointRejecting):
+        found = certify(with_costs(problem), solution, progress)
+        said = f"{found.proved}; {COSTS} ({problem.points.metric})" if found.holds else found.proved
+        return replace(found, proved=said)
     ended = endings(problem, solution)
     if isinstance(ended, str):
         return refused(ended)
     if problem.form == "one" and ended[0] is Termination.INFEASIBLE:
         return certificate(problem, solution, Table.of([_infeasible(problem, solution, 0)]))
-    found = answer_of(problem, solution)
-    if isinstance(found, str):
-        return refused(found)
-    proofs = judged_together(problem, found, ended, progress)
+    answer = answer_of(problem, solution)
+    if isinstance(answer, str):
+        return refused(answer)
+    proofs = judged_together(problem, answer, ended, progress)
     if Termination.INFEASIBLE in set(ended):
         for k, word in enumerate(ended):
             if word is Termination.INFEASIBLE:
-                proofs[k] = _infeasible(problem, solution, k, found)
+                proofs[k] = _infeasible(problem, solution, k, answer)
     return certificate(problem, solution, proofs)
 
 

@@ -19,8 +19,8 @@ from kernels import ranging
 from kernels.deadline import Deadline
 from kernels.lap import monge
 from kernels.lap.complete import complete
+from kernels.lap.cpu import between, near_early
 from kernels.lap.cpu import by_rows as cpu_by_rows
-from kernels.lap.cpu import near_early
 from kernels.lap.cpu import path as steps
 from kernels.lap.cpu import ranked as cpu_ranked
 from kernels.lap.cpu import rejecting as cpu_rejecting
@@ -36,6 +36,7 @@ from kernels.lap.warm import cut, largest, proportionate
 from kernels.problems import Array, Assignment, InvalidProblem, Rejecting
 from kernels.problems.arrays import Amounts, Costs, untouched
 from kernels.problems.assignment import Looked
+from kernels.problems.clouds import PointRejecting
 from kernels.problems.points import PointAssignment
 from kernels.problems.ranked import Ranked
 from kernels.problems.selected import Selected
@@ -93,6 +94,8 @@ def solve(problem: Assignment | Rejecting | Selected | Ranked, options: "LapOpti
         solved = cpu_by_rows.solve_small(problem, deadline)
         if solved is not None:
             return _signed(solved, options, start)
+    if isinstance(problem, PointRejecting):
+        problem = between.written_out(problem)
     if isinstance(problem, Rejecting):
         return cpu_rejecting.solve(problem, options, deadline, solve_one)
     if isinstance(problem, Selected):
@@ -276,6 +279,7 @@ def warm_up() -> None:
     cpu_by_rows.warm_up(ties)
     near_early.warm_up()
     cpu_rejecting.warm_up()
+    between.warm_up()
     cpu_selected.warm_up()
     cpu_ranked.warm_up()
     spatial.warm_up(solve_one)

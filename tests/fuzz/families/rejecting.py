@@ -5,15 +5,21 @@ from typing import Any
 import numpy as np
 
 from kernels import FORBIDDEN, Array
+from kernels.problems.clouds import ROUNDED
 from tests.fuzz.case import Case
 from tests.fuzz.draw import Draw, barred, chance, floats, integers, one_of, polls, time_limit
+from tests.fuzz.families.points import clouds
 
+BETWEEN = 25
+"""Of a hundred so many are between points."""
 HEADROOM = 32 * 4
 """Beside forbidden integers numbers may have this much less than int64 holds, over the number of lines."""
 
 
 def draw(draw: Draw, device: str) -> Case:
     """One case: one matrix, a batch or a ragged batch; a limit, prices of lines, or neither."""
+    if chance(draw, BETWEEN):
+        return _between(draw)
     form = one_of(draw, ("one", "one", "batch", "ragged", "ragged"))
     count = 1 if form == "one" else draw.whole(1, 5)
     low = 0 if form == "ragged" else 1
@@ -38,6 +44,22 @@ def draw(draw: Draw, device: str) -> Case:
     if form != "ragged" or chance(draw, 70):
         family += ", " + _prices(draw, inputs, options, form, sizes, most, whole)
     return Case("lap", f"rejecting: {form}, {family}", inputs, options, time_limit(draw), polls=polls(draw))
+
+
+def _between(draw: Draw) -> Case:
+    """One pair of clouds with a limit or prices, or several with or without."""
+    one, metric = chance(draw, 40), one_of(draw, ROUNDED)
+    count = 1 if one else draw.whole(1, 5)
+    sizes = np.stack([draw.wholes(0, draw.whole(1, 7), (count,)) for _ in range(2)], axis=1)
+    rows, columns = sizes.sum(axis=0).tolist()
+    x, y = clouds(draw, max(1, rows), max(1, columns), metric)
+    inputs: dict[str, Any] = {"x": x[:rows], "y": y[:columns], **({} if one else {"sizes": sizes})}
+    options: dict[str, Any] = {"metric": metric, **({"maximize": True} if chance(draw, 25) else {})}
+    priced = "neither"
+    if one or chance(draw, 70):
+        priced = _prices(draw, inputs, options, "points", sizes, 2**53, chance(draw, 30))
+    family = f"rejecting: points, {metric}, {'one' if one else 'ragged'}, {priced}"
+    return Case("lap", family, inputs, options, time_limit(draw), polls=polls(draw))
 
 
 def _numbers(draw: Draw, shape: tuple[int, ...], most: int, whole: bool) -> tuple[str, Array]:

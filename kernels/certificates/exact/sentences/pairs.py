@@ -106,7 +106,7 @@ def _selected(asked: Asked) -> list[str]:
 
 
 def _rejecting(asked: Asked) -> list[str]:
-    whole = asked.whole("cost", "reject_rows", "reject_columns", "reject")
+    whole = "x" not in asked.inputs and asked.whole("cost", "reject_rows", "reject_columns", "reject")
     left = asked.claim.facts.get("left", COUNT)
     found = []
     for claim in _claims_of_priced(asked):
@@ -114,6 +114,9 @@ def _rejecting(asked: Asked) -> list[str]:
             f"{claim}, {left} rows and columns left at their prices, recomputed {how}"
             for how in ([WHOLE] if whole else [ROUNDED, WHOLE])
         ]
+    if "x" in asked.inputs:
+        costs = "costs of the given points in float64, each step rounded to nearest"
+        return [f"{one}; {costs} ({asked.options.get('metric') or 'sqeuclidean'})" for one in found]
     return _with_violators(asked, found)
 
 

@@ -146,12 +146,13 @@ function Assignment({ live, assignment }: { live: Live; assignment: number[] }) 
         A batch has one answer for each of its {assignment.length} problems; the files below hold them all.
       </p>
     );
-  const { note, inputs, sparse } = live;
+  const { note, inputs, sparse, job } = live;
   const columns = (inputs.cost ?? inputs.benefit)?.shape[1] ?? sparse?.shape[1] ?? Math.max(...assignment, 0) + 1;
   const free = assignment.filter((j) => j < 0).length;
   const [one, other] = [note?.rowWord ?? "row", note?.columnWord ?? "column"];
   const label = `${assignment.length - free} of ${assignment.length} ${one}s with one ${other} each`;
-  const [from, to] = [note?.from ?? points(inputs.x), note?.to ?? points(inputs.y)];
+  const frames = Boolean(job?.input_digests.sizes); // whose columns are counted from each frame's first
+  const [from, to] = frames ? [null, null] : [note?.from ?? points(inputs.x), note?.to ?? points(inputs.y)];
   if (!from || !to) {
     return (
       <figure class="gap8">

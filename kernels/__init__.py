@@ -26,7 +26,7 @@ from kernels.problems.arrays import Bytes, Floats, Indices, Integers
 from kernels.problems.derived import deriving
 from kernels.problems.made import TooMuch, asking, at_most
 from kernels.problems.seen import Seen, note, seen_of
-from kernels.proving import solve_and_prove
+from kernels.proving import Asker, solve_and_prove
 from kernels.rechecking import recheck
 from kernels.registry import SOLVERS
 from kernels.shelf import keep_cubins
@@ -42,6 +42,7 @@ __all__ = [
     "UNASSIGNED",
     "Ahead",
     "Array",
+    "Asker",
     "Bundle",
     "Bytes",
     "Certificate",

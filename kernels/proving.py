@@ -11,7 +11,7 @@ one certificate).
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from kernels.card import Device, Estimate, OptionsOf, Problem, Solver
@@ -36,30 +36,48 @@ def _plainly(call: Callable[[], T]) -> T:
     return call()
 
 
+def _unheard(solution: Solution) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class Asker:
+    """What whoever asks for an answer has to do with it.
+
+    Attributes:
+        safely: makes each call of the card's code (a worker adds what CUDA's errors mean).
+        needs: the card's estimate, where it is known already: how much of the limit the certificate needs.
+        solved: hears of an answer that is about to be proved. It may not be the one that is returned.
+    """
+
+    safely: Safely = _plainly
+    needs: Estimate | None = None
+    solved: Callable[[Solution], object] = _unheard
+
+
+NOBODY = Asker()
+
+
 def solve_and_prove(
     card: Solver[Problem, OptionsOf],
     problem: Problem,
     options: OptionsOf,
     deadline: Deadline,
     device: Device,
-    safely: Safely = _plainly,
-    needs: Estimate | None = None,
-    solved: Callable[[Solution], object] | None = None,
+    asker: Asker = NOBODY,
 ) -> tuple[Solution, Certificate]:
     """Solve `problem` and certify what comes back.
 
     Args:
         card: the solver.
         deadline: counts from the start of the job, so that building the problem is part of the limit.
-        safely: makes each call of the card's code (a worker adds what CUDA's errors mean).
-        needs: the card's estimate, where it is known already: how much of the limit the certificate needs.
-        solved: hears of an answer that is about to be proved. It may not be the one that is returned.
+        asker: who takes part.
 
     Returns:
         The solution, with the termination that its certificate earned, and the certificate. Its `timings_ms`
         hold `solve` and `certify`, of both rounds where it was mended.
     """
-    needs = card.estimate(problem, options, device) if needs is None else needs
+    safely, needs = asker.safely, asker.needs or card.estimate(problem, options, device)
     spent = {"solve": 0.0, "certify": 0.0}
     if getattr(options, "certificate", "full") == "none":
         deadline.reserve(needs.first_seconds)
@@ -79,8 +97,7 @@ def solve_and_prove(
     deadline.reserve(certify_s + needs.first_seconds)  # what is stopped has yet to be made an answer
     with _Spent(spent, "solve", deadline):
         solution = safely(lambda: card.solve(problem, options, deadline, device))
-    if solved is not None:
-        solved(solution)
+    asker.solved(solution)
     certificate = certified(solution)
     took_s = 1e-3 * spent["certify"]
     loose = certificate.loose or certificate.termination is not None

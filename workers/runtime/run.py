@@ -17,6 +17,7 @@ from pydantic_core import from_json
 from kernels import (
     SOLVERS,
     Array,
+    Asker,
     Csr,
     Deadline,
     Device,
@@ -182,12 +183,13 @@ def _solved(order: Order, bench: Bench, deadline: Deadline) -> Solved:
             bench.held[:] = [problem]
             needs = card.estimate(problem, options, bench.device)
         _expect(order, bench.records, deadline.elapsed_s + needs.first_seconds, needs.certify_seconds)
-        safely, beside = partial(_safely, bench.device), list[Beside | None]()
+        beside: list[Beside | None] = []
 
         def keep(found: Solution) -> None:
             beside.append(Beside.of(found, order.record["owner"], bench.store))
 
-        solution, certificate = solve_and_prove(card, problem, options, deadline, bench.device, safely, needs, keep)
+        asker = Asker(partial(_safely, bench.device), needs, keep)
+        solution, certificate = solve_and_prove(card, problem, options, deadline, bench.device, asker)
         timings |= solution.timings_ms
     except (InvalidProblem, InvalidUpload) as error:
         raise JobFails("invalid-problem", "The input is wrong", str(error), field=error.field) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -62,10 +62,13 @@ KINDS: dict[str, type[Result]] = {
 def read_result(document: Mapping[str, Any], arrays: Mapping[str, Array] | None, home: Home) -> Result:
     """The result of a document, with the arrays that it holds in line unless `arrays` holds all of them."""
     found = inline_arrays(document) if arrays is None else arrays
-    if home.sizes is not None:
-        found = _by_problem(found, home.sizes)
     if home.within is not None:
         found = _cut(found, *home.within)
+    shown: Mapping[str, Any]
+    if home.sizes is not None:
+        shown = _ByProblem(found, home)
+    else:
+        shown = {name: home.bring(array) for name, array in found.items()}
     certificate = {name: document["certificate"].get(name) for name in Certificate.__dataclass_fields__}
     kind = KINDS.get(document["solver"], Result)
     return kind(
@@ -77,7 +80,7 @@ def read_result(document: Mapping[str, Any], arrays: Mapping[str, Array] | None,
         method=document["method"],
         device=document["device"],
         iterations=document["iterations"],
-        arrays={name: home.bring(array) for name, array in found.items()},
+        arrays=shown,
         document=document,
         row_names=home.row_names,
         column_names=home.column_names,
@@ -100,15 +103,34 @@ LINES = {"assignment": 0, "u": 0, "hall_rows": 0, "v": 1, "hall_cols": 1}
 """Arrays of an assignment, by the side whose lines they are about."""
 
 
-def _by_problem(found: Mapping[str, Array], sizes: Sequence[tuple[int, int]]) -> dict[str, Array]:
-    """The arrays of a ragged batch with a problem a row, as long as the longest."""
-    lines = pairs(sizes).T
-    return {
-        name: padded(array, lines[LINES[name]], -1 if name == "assignment" else 0)
-        if name in LINES and array.ndim == 1
-        else array
-        for name, array in found.items()
-    }
+class _ByProblem(Mapping[str, Any]):
+    """The arrays of a ragged batch with a problem a row, as long as the longest; each is made when it is asked for."""
+
+    def __init__(self, found: Mapping[str, Array], home: Home) -> None:
+        self._found, self._bring = found, home.bring
+        self._lines = pairs(home.sizes or ()).T
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        """The array. Raises KeyError."""
+        if name not in self._made:
+            array = self._found[name]
+            if name in LINES and array.ndim == 1:
+                array = padded(array, self._lines[LINES[name]], -1 if name == "assignment" else 0)
+            self._made[name] = self._bring(array)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Their names."""
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._found)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is one of that name; none is made for it."""
+        return name in self._found
 
 
 def _cut(found: Mapping[str, Array], n_rows: int, n_cols: int) -> dict[str, Array]:

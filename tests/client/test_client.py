@@ -1,4 +1,5 @@
 import asyncio
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -165,3 +166,19 @@ def test_retries_stop_and_obey_the_service() -> None:
     assert retry.pause_s(1, get, broken) is not None
     assert retry.pause_s(1, post, broken) is None
     assert retry.pause_s(1, get, Answer(422, {}, b"")) is None
+
+
+def test_arrays_of_matrices_of_any_sizes_are_made_when_they_are_asked_for(allot: Client) -> None:
+    answer = allot.lap([np.array([[1.0, 2.0]]), np.array([[2.0, 1.0, 9.0], [1.0, 2.0, 9.0]])])
+    again = pickle.loads(pickle.dumps(answer))
+    for one in (answer, again):
+        assert sorted(one.arrays) == ["assignment", "u", "v"]
+        assert "v" in one.arrays
+        assert "prices" not in one.arrays
+        held: Any = one.arrays
+        assert held._made == {}
+        np.testing.assert_array_equal(one.assignment, [[0, -1], [1, 0]])
+        assert one.assignment is one.arrays["assignment"]
+        assert one.v.shape == (2, 3)
+        with pytest.raises(KeyError):
+            one.arrays["prices"]

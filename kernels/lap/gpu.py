@@ -16,6 +16,7 @@ from kernels.lap.auto.gpu_progress import DeviceWatch
 from kernels.lap.auto.gpu_warm import WIDEST, cut_back, prices, squared
 from kernels.lap.auto.layout import INFEASIBLE, PHASE_LIMIT, SOLVED
 from kernels.lap.complete import complete
+from kernels.lap.cpu import between
 from kernels.lap.extended import solve_extended
 from kernels.lap.masks import solve_priced
 from kernels.lap.pace import Pace
@@ -317,3 +318,4 @@ def warm_up() -> None:
             forest.launch(cost, False)
             prove(cost, False, forest.u, forest.v, forest.row_col)
     cupy.cuda.get_current_stream().synchronize()
+    between.warm_up()  # of frames of points, whose costs are worked out here

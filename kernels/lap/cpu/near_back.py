@@ -17,7 +17,7 @@ from kernels.lap.cpu.whole import Whole, inlined
 from kernels.lap.cpu.whole_path import READ
 from kernels.problems.arrays import Costs, Indices32
 
-RISEN, SLACK, WINDOW = range(3)
+RISEN, SLACK, WINDOW, FAR = range(4)
 LEAST_SLACK = 4
 """Rows with less slack than the first window over this are read again before the next search."""
 
@@ -40,7 +40,7 @@ class Both(NamedTuple):
     reached: Indices32
     heap_keys: Costs
     heap_items: Indices32
-    most: Costs  # RISEN, SLACK
+    most: Costs  # RISEN, SLACK, WINDOW; FAR: up to where labels from the free columns are known
 
 
 def new_both(s: Whole, near: Near) -> Both:
@@ -53,7 +53,7 @@ def new_both(s: Whole, near: Near) -> Both:
         np.zeros(n_rows, s.v.dtype), s.v.copy(), np.empty(n_cols, s.v.dtype), np.empty(n_cols, np.int32),
         np.empty(n_cols, np.int32), np.empty(offers, s.v.dtype), np.empty(offers, np.int32),
         np.empty_like(near.heap_keys), np.empty_like(near.heap_items),
-        np.array([0, 0, near.window[0]], s.v.dtype),
+        np.array([0, 0, near.window[0], 0], s.v.dtype),
     )  # fmt: skip
     link(s, near, both)
     return both

@@ -24,7 +24,7 @@ import numpy as np
 
 from kernels.lap.cpu.borrowed import borrowed
 from kernels.lap.cpu.near import CAPACITY, GAVE_UP, Near
-from kernels.lap.cpu.near_back import LEAST_SLACK, RISEN, SLACK, WINDOW, Both, list_more, make_room, slack_of
+from kernels.lap.cpu.near_back import FAR, LEAST_SLACK, RISEN, SLACK, WINDOW, Both, list_more, make_room, slack_of
 from kernels.lap.cpu.near_path import TIE, drop_first, least_now, least_place, push
 from kernels.lap.cpu.shortlist import inner, jit
 from kernels.lap.cpu.whole import Whole, inlined
@@ -36,6 +36,8 @@ SHARE = 8
 """One row in so many may be read again in all, for SLACK."""
 MOST_WIDER = 16
 """Rows that one search may read again, because it comes to their limits."""
+A_COLUMN = 128
+"""Rows that the row's search has reached for each free column before these are read whole: it takes as long."""
 Ahead = tuple[Any, Any, int, int]
 """The length of the best path so far, the node where it meets, the heap's size, and how many columns are ready."""
 
@@ -106,9 +108,48 @@ def offer_back(s: Whole, near: Near, both: Both, j: int, level: Any, found: Ahea
         if length == level:
             both.ready[n_ready] = m
             n_ready += 1
-        elif length <= both.most[SLACK]:
+        elif length <= both.most[FAR]:
             size = push(both.heap_keys, both.heap_items, size, length, m)
     return best, meet, size, n_ready
+
+
+@inner
+def offer_whole(s: Whole, near: Near, both: Both, source: int, n_free: int, found: Ahead) -> tuple[Any, Ahead]:
+    """Labels from all entries of the free columns, which are the first `n_free` that are ready; and the least of them.
+
+    The heap is made anew: it has left out what lay beyond SLACK.
+    """
+    s, near, both = borrowed(s), borrowed(near), borrowed(both)
+    value, zero, keys, back, settled = s.v.dtype.type, s.v.dtype.type(0), s.keys, both.back, s.closed
+    best, meet, size, n_ready = found
+    settled[:] = 0
+    for t in range(n_ready):
+        settled[both.ready[t]] = 1
+    for t in range(n_free):
+        j = both.ready[t]
+        for i in range(s.col_of.size):
+            m, cost = s.col_of[i], s.cost[i, j]
+            if value(cost - s.v[j]) >= s.inf:  # forbidden
+                continue
+            length = label_over(s, (cost, s.v[j]), both.own[i], zero, zero)
+            if m >= 0 and length < back[m] and settled[m] == 0:
+                back[m], both.onward[m] = length, j
+            elif i == source and length < keys[j]:
+                keys[j], s.parent[j] = length, i
+                if length < best:
+                    best, meet = length, np.int64(j)
+    least, size = s.inf, 0
+    for m in range(s.v.size):
+        if s.row_of[m] >= 0:
+            least = min(least, back[m])
+    both.most[FAR] = value(both.most[SLACK] + least) if least < s.inf else s.inf
+    for m in range(s.v.size):
+        if settled[m] == 0 and back[m] < s.inf:
+            if keys[m] < s.inf and value(keys[m] + back[m]) < best:
+                best, meet = value(keys[m] + back[m]), np.int64(m)
+            if back[m] <= both.most[FAR]:
+                size = push(both.heap_keys, both.heap_items, size, back[m], m)
+    return least if least < s.inf else zero, (best, meet, size, n_ready)
 
 
 @inlined
@@ -147,6 +188,8 @@ def find(s: Whole, near: Near, both: Both, source: int) -> tuple[Any, Any, int, 
     s, near, both = borrowed(s), borrowed(near), borrowed(both)
     value, zero = s.v.dtype.type, s.v.dtype.type(0)
     n_back, n_ready, size, size_back = begin(s, both), 0, 0, 0
+    n_free, first_hop = n_back, zero
+    both.most[FAR] = both.most[SLACK]
     least = least_now(s, near, source)
     if least >= s.inf:
         return s.inf, zero, NOBODY, 0, 0
@@ -161,9 +204,15 @@ def find(s: Whole, near: Near, both: Both, source: int) -> tuple[Any, Any, int, 
             size_back = least_left(both.heap_keys, both.heap_items, both.back, size_back)
         top = level if at < n_ready else near.heap_keys[0] if size > 0 else s.inf
         top_back = level_back if at_back < n_back else both.heap_keys[0] if size_back > 0 else s.inf
-        met = best < s.inf and (top >= best or min(top_back, both.most[SLACK]) >= value(best - top))
-        if met and best <= limit:
+        met = best < s.inf and (top >= best or min(top_back, both.most[FAR]) >= value(best - top))
+        if met and value(best - first_hop) <= limit:
             return best, value(best - min(top, best)), meet, n_ready, n_back
+        stuck = met or top > limit or (top_back > both.most[FAR] and n_back < n_ready)
+        if stuck and n_free > 0 and n_ready >= A_COLUMN * n_free:
+            first_hop, offered = offer_whole(s, near, both, source, n_free, (best, meet, size_back, n_back))
+            best, meet, size_back, n_back = offered
+            n_free = 0
+            continue
         if at >= 0 and (met or top > limit):
             place, wider = least_place(near.limit, at), wider + 1
             i, base = source, zero
@@ -172,7 +221,7 @@ def find(s: Whole, near: Near, both: Both, source: int) -> tuple[Any, Any, int, 
             reach = value(value(near.limit[place] - base) + both.most[WINDOW])
             if wider > MOST_WIDER or not list_more(s, near, both, i, reach):
                 break
-        elif at >= 0 and n_back < n_ready and top_back <= both.most[SLACK]:
+        elif at >= 0 and n_back < n_ready and top_back <= both.most[FAR]:
             if at_back == n_back:
                 level_back = top_back
                 both.ready[n_back] = both.heap_items[0]

@@ -22,7 +22,7 @@ ends_of: Callable[[Costs], Ends] = by_numpy
 Beside = Callable[[], float | None]
 """What is done with costs while they are read: the largest magnitude, or None where they are not all finite."""
 beside: Callable[[Costs, bool, Amounts], Beside | None] | None = None
-"""Makes that of costs, whether they are to be maximised, and finite prices to start from; see lap/cpu/near_early.py."""
+"""Makes that of costs, whether they are to be maximised, and prices to start from; see lap/cpu/near_early.py."""
 
 
 def extremes(array: Costs) -> Ends:

@@ -8,7 +8,7 @@ import numpy as np
 from kernels.deadline import Deadline
 from kernels.lap import monge
 from kernels.lap.complete import complete
-from kernels.lap.cpu import near, near_back, near_both, near_path, near_rows, near_seats, whole
+from kernels.lap.cpu import near, near_back, near_both, near_path, near_rows, near_search, near_seats, whole
 from kernels.lap.cpu import whole_path as steps
 from kernels.lap.cpu.monge import corner_of
 from kernels.lap.cpu.progress import Watch
@@ -165,26 +165,18 @@ def solve(
     where there is no full assignment: the steps on shortlists tell why.
     """
     value = prepared.limits.dtype
-    v = np.zeros(prepared.cost.shape[1], value) if old is None else old.prices.astype(value)
-    own = _bits_of(None if old is None else old.rows, prepared)
-    start = -1 if prepared.cost.shape[0] < prepared.cost.shape[1] else 0 if old is None else 1
+    v = np.zeros(prepared.cost.shape[1], value) if old is None else old.prices.astype(value, copy=False)
+    start = _start(prepared, old)
     at_once = AT_ONCE if at_once is None else at_once
     turned = weights.shape[0] > weights.shape[1]
     if prepared.cost.size <= at_once and path_limit >= prepared.cost.shape[0] and not deadline.expired():
-        return _at_once(_widened(prepared), v, start, own, maximize)
+        return _at_once(_widened(prepared), v, start, _bits_of(old, prepared), maximize)
     if old is None:
         prepared = _widened(prepared)
-    made = old.early.take(prepared.cost, v) if old is not None and old.early is not None else None
-    if made is not None:
-        s, lists = made
-    else:
-        col_of = np.empty(prepared.cost.shape[0], np.int64)
-        s, lists = whole.new_whole(untouched(prepared.cost), prepared.limits, prepared.bits, v, col_of), None
-    ended = _run(s, lists, start, own, path_limit, deadline, _as_watched(s, prepared.given, maximize))
+    u = np.zeros(prepared.cost.shape[0], v.dtype)
+    ended, s = _run(prepared, old, v, u, path_limit, deadline, maximize)
     if ended is Termination.INFEASIBLE:
         return None
-    u = np.zeros(prepared.cost.shape[0], v.dtype)
-    steps.close(s, u, ended is not Termination.OPTIMAL)
     arrays = _arrays(s.col_of, s.row_of.astype(np.int64) if turned else None, u, s.v, maximize)
     counts = s.counts.tolist()
     facts, iterations = _facts(counts), counts[steps.REDUCTIONS] + counts[steps.PATHS]
@@ -198,8 +190,16 @@ def _widened(prepared: PreparedCosts) -> PreparedCosts:
     return prepared._replace(cost=prepared.cost.astype(prepared.limits.dtype, copy=False))
 
 
-def _bits_of(rows: Costs | None, prepared: PreparedCosts) -> AnyIndices:
+def _start(prepared: PreparedCosts, old: Old | None) -> int:
+    """What `whole_path.solve_whole` begins with."""
+    if prepared.cost.shape[0] < prepared.cost.shape[1]:
+        return -1
+    return 0 if old is None else 1
+
+
+def _bits_of(old: Old | None, prepared: PreparedCosts) -> AnyIndices:
     """Duals of rows as `whole.order` has them, for costs of floats; integers tell no pair from another by them."""
+    rows = None if old is None else old.rows
     if rows is None or prepared.cost.dtype.kind == "i":
         return NOBODY[prepared.bits.dtype.char]
     bits = np.ascontiguousarray(rows, np.float64).view(np.int64)
@@ -227,18 +227,62 @@ def _facts(counts: list[int]) -> dict[str, int]:
 
 
 def _run(
+    prepared: PreparedCosts, old: Old | None, v: Costs, u: Costs, path_limit: int, deadline: Deadline, maximize: bool
+) -> tuple[Termination, whole.Whole]:
+    """All steps, with looks at the clock between them, and row duals into `u`; INFEASIBLE where they cannot go on."""
+    start = _start(prepared, old)
+    s, lists, found = _listed(prepared, old, v, u, path_limit, deadline)
+    if isinstance(found, Termination):
+        ended = found
+    elif found == near_search.DONE:
+        return Termination.OPTIMAL, s
+    elif found < 0:
+        return Termination.INFEASIBLE, s
+    else:
+        view = _as_watched(s, prepared.given, maximize)
+        ended = _one_by_one(s, lists, start, _bits_of(old, prepared), path_limit, deadline, view)
+    if ended is not Termination.INFEASIBLE:
+        steps.close(s, u, ended is not Termination.OPTIMAL)
+    return ended, s
+
+
+def _listed(
+    prepared: PreparedCosts, old: Old | None, v: Costs, u: Costs, path_limit: int, deadline: Deadline
+) -> tuple[whole.Whole, near.Near | None, int | Termination]:
+    """A search, its lists if it is one over lists, and how far it is, as `near_search.py` says, or why it was stopped.
+
+    With lists, rows are in their seats. Where nobody listens, all paths are mostly done as well.
+    """
+    at_once, given = path_limit >= u.size and not deadline.heard, (untouched(prepared.cost), *prepared[2:], v)
+    made = old.early.take(prepared.cost, v) if old is not None and old.early is not None else None
+    lists: near.Near | None
+    if made is not None:
+        s, lists = made
+    elif _start(prepared, old) == 1 and at_once and prepared.cost.size <= near_rows.PIECE and not deadline.expired():
+        found, s, lists = near_search.list_and_search(*given, u, np.empty(u.size, np.int64), CHUNK)
+        return s, None if found == near_search.TIED else lists, found
+    else:
+        s = whole.new_whole(*given, np.empty(u.size, np.int64))
+        lists = near.new_near(s) if _start(prepared, old) == 1 else None
+        if lists is not None and (ended := near_rows.list_in_pieces(s, lists, deadline.expired)):
+            return s, lists, ended
+    if lists is None:
+        return s, lists, near_search.LEFT
+    if ended := deadline.expired():
+        return s, lists, ended
+    if at_once:
+        return s, lists, near_search.search(s, lists, u, CHUNK)
+    near_seats.seat_listed(s, lists)
+    return s, lists, near_search.LEFT
+
+
+def _one_by_one(
     s: whole.Whole, lists: near.Near | None, start: int, own: AnyIntegers, path_limit: int, deadline: Deadline,
     view: Any,
 ) -> Termination:  # fmt: skip
-    """All steps, with looks at the clock between them; INFEASIBLE where they cannot go on here."""
+    """The steps that come after the lists, if there are any, each in a call of its own."""
     n_rows, n_cols = s.cost.shape
     rows_per_chunk = max(1, CHUNK // n_cols)
-    if lists is None and start == 1:
-        lists = near.new_near(s)
-        if lists is not None and (ended := near_rows.list_in_pieces(s, lists, deadline.expired)):
-            return ended
-    if lists is not None:
-        near_seats.seat_listed(s, lists)
     s = _wide(s, lists)
     for first in range(0, n_rows if start >= 0 and lists is None else 0, rows_per_chunk):
         if ended := deadline.expired():
@@ -272,8 +316,11 @@ def _augment(s: whole.Whole, lists: near.Near | None, path_limit: int, deadline:
     n_free, at = steps.list_free(s), 0
     last = min(n_free, path_limit)
     watch = Watch(view, steps.least_of_free(s, n_free), n_free, view.turned, deadline) if deadline.heard else None
-    both = near_back.new_both(s, lists) if lists is not None and at < last else None
+    gave_up = lists is not None and bool(lists.seen[near.GAVE_UP])
+    both = near_back.new_both(s, lists) if lists is not None and at < last and not gave_up else None
     from_both = both
+    if lists is not None:
+        lists.seen[near.GAVE_UP] = 0
     while at < last:
         if ended := deadline.expired():
             return ended
@@ -321,4 +368,5 @@ def warm_up(ties: Integers) -> None:
         near_seats.seat_listed(s, lists)
         steps.list_free(s)
         near_both.augment_both(s, lists, near_back.new_both(s, lists), 0, 0, 1)
+        near_search.search(s, lists, np.empty(len(spread), lists.costs.dtype), 1)
         near_path.augment_near(s, lists, 0, 0, 1)

@@ -11,8 +11,12 @@ import numba
 import numpy as np
 
 from kernels.lap.cpu import by_rows, near, near_rows, whole
+from kernels.lap.cpu.near_rows import TOGETHER
+from kernels.lap.cpu.shortlist import jit
+from kernels.lap.cpu.whole import inlined
+from kernels.lap.warm import OUT_OF_PROPORTION, RUN, SAMPLE
 from kernels.problems import ranges
-from kernels.problems.arrays import Amounts, AnyIntegers, Costs, untouched
+from kernels.problems.arrays import Amounts, AnyIntegers, Costs, Indices, untouched
 
 MOST_THREADS = 2
 LARGEST = 1 << 26
@@ -22,43 +26,82 @@ INFINITE: dict[Any, Any] = {np.dtype(np.float64): np.int64(0x7FF << 52), np.dtyp
 
 
 class Early:
-    """Lists in the making. They are handed out once, as a search changes them."""
+    """Lists in the making. They are handed out once, as a search changes them.
 
-    def __init__(self, s: whole.Whole, lists: near.Near) -> None:
-        self._made: tuple[whole.Whole, near.Near] | None = (s, lists)
-        self._finite = False
+    `given` are the prices as they came, `prices` the same in float64.
+    """
+
+    def __init__(self, cost: Costs, v0: Amounts) -> None:
+        self.given, self.prices = v0, v0.astype(np.float64)
+        self._cost, self._useful = cost, False
+        self._made: tuple[whole.Whole, near.Near] | None = None
 
     def __call__(self) -> float | None:
-        """List all rows; returns the largest magnitude, or None where costs are not all finite."""
-        assert self._made is not None
-        s, lists = self._made
-        none = INFINITE[s.cost.dtype]
+        """List all rows; returns the largest magnitude, or None where costs are not all finite or tie too much."""
+        none = INFINITE[self._cost.dtype]
         most: AnyIntegers = np.zeros(near_rows.TOGETHER + 1, none.dtype)
         most[-1] = none
-        n, rows = len(s.cost), near_rows.rows_of_a_piece(s)
-        self._pieces = near_rows.pieces_of(s, lists)
-        for at, piece in enumerate(self._pieces):
-            begin = at * rows
-            if not near_rows.check_and_list(s, piece, most, begin, begin, min(n, begin + rows)):
-                return None
-        self._finite = True
-        return float(most[:-1].view(s.cost.dtype).max())
+        v = self.prices
+        col_of, rows = np.empty(v.size, np.int64), max(1, near_rows.PIECE // v.size)
+        made, self._useful, s, lists = list_all(untouched(self._cost), *by_rows.CONSTANTS["f"], v, col_of, most, rows)
+        if not made:
+            return None
+        self._made = s, lists
+        return float(most[:-1].view(self._cost.dtype).max())
+
+    def suits(self, v0: Costs | None) -> bool:
+        """Whether lists are made at these very prices, and a search may start from them as they are (`warm.py`)."""
+        return self._made is not None and self._useful and v0 is self.given
 
     def take(self, cost: Costs, v: Costs) -> tuple[whole.Whole, near.Near] | None:
         """The search and its lists, if the rows of `cost` are listed at prices `v` and nobody has taken them yet."""
         made, self._made = self._made, None
-        if made is None or not self._finite or not np.may_share_memory(made[0].cost, cost):
+        if made is None or self._cost.shape != cost.shape or not np.may_share_memory(self._cost, cost):
             return None
-        if made[0].cost.shape != cost.shape or not np.array_equal(made[0].v, v):
-            return None
-        near_rows.gather(made[1], self._pieces)
-        return made
+        return made if v is self.prices or np.array_equal(self.prices, v) else None
+
+
+@jit
+def list_all(
+    cost: Costs, limits: Costs, bits: AnyIntegers, v: Costs, col_of: Indices, most: AnyIntegers, rows: int
+) -> tuple[bool, bool, whole.Whole, near.Near]:
+    """A search at prices `v` with its lists; whether these are made, and whether the prices are of use.
+
+    See `whole.new_whole` and `check_and_list`. One call from Python, as each that hands over a search takes 10 us.
+    """
+    size = bits[0] * 0
+    for word in v.view(bits.dtype):
+        size = max(size, word & bits[1])
+    fine = size < bits[0]
+    if not fine:  # NaN or an infinity, which `build` refuses later
+        v[:] = 0.0
+    s = whole.new_whole(cost, limits, bits, v, col_of)
+    lists = near.empty_lists(s)
+    made = fine and lists.window[0] > 0 and near_rows.check_and_list(s, lists, most, rows)
+    return made, made and in_proportion(cost, np.abs(v).max(), most), s, lists
+
+
+@inlined
+def in_proportion(cost: Costs, size: float, most: AnyIntegers) -> bool:
+    """Whether `warm.proportionate` keeps duals of this size, and `warm.cut` cuts none. At times False where they do.
+
+    The middle of the sample, as `warm.middle` takes it, is not below what half of the sample and more is not below.
+    `most`: the bits of what is at most the size of a cost by lanes.
+    """
+    flat, least, seen, small = cost.reshape(cost.size), size / OUT_OF_PROPORTION, 0, 0
+    apart = flat.size * RUN // SAMPLE | 1
+    for first in range(0, flat.size - RUN, apart):
+        for k in range(first, first + RUN):
+            entry = abs(flat[k])
+            seen += 1 if entry > 0 else 0
+            small += 1 if (entry > 0) & (entry < least) else 0
+    return seen > 0 and 2 * small < seen and size <= 4.0 * most[:TOGETHER].view(cost.dtype).max()
 
 
 def early(weights: Costs, maximize: bool, v0: Amounts) -> Early | None:
-    """Empty lists of a square problem of floats to be minimised; None for others, and where they tie too much.
+    """Empty lists of a square problem of floats to be minimised; None for others.
 
-    `v0`: (n,) finite prices; what they are worth is asked later.
+    `v0`: (n,) prices, which nobody has checked so far.
     """
     if weights.ndim != 2 or weights.dtype.kind != "f" or maximize or numba.get_num_threads() > MOST_THREADS:
         return None
@@ -68,21 +111,13 @@ def early(weights: Costs, maximize: bool, v0: Amounts) -> Early | None:
         return None
     if not (weights.flags.c_contiguous and weights.flags.aligned):
         return None
-    n = len(weights)
-    s = whole.new_whole(untouched(weights), *by_rows.CONSTANTS["f"], v0.astype(np.float64), np.empty(n, np.int64))
-    lists = near.new_near(s)
-    return None if lists is None else Early(s, lists)
+    return Early(weights, v0)
 
 
 def warm_up() -> None:
     """Compile what lists and checks, and let problems be looked at with it from now on."""
     for dtype in INFINITE:
         costs = np.random.default_rng(0).random((near.LANES, near.LANES)).astype(dtype)
-        s = whole.new_whole(
-            untouched(costs), *by_rows.CONSTANTS["f"], np.zeros(len(costs)), np.empty(len(costs), np.int64)
-        )
-        lists = near.new_near(s)
-        assert lists is not None
-        Early(s, lists)()
+        Early(costs, np.zeros(len(costs)))()
     made: Callable[[Costs, bool, Amounts], Early | None] = early
     ranges.beside = made

@@ -52,11 +52,14 @@ def _lows(to: VectorCode, most: int | None, row: Any, last_row: Any, n_cols: Any
     """`lows_of_rows`; the sizes of the costs go into the array `most`, if there is one."""
     cost, v, lows = range(3)
     builder, rows = to.builder, []
-    room = builder.mul(builder.udiv(builder.add(n_cols, to.whole(LANES - 1)), to.whole(LANES)), to.whole(TOGETHER))
+    blocks = builder.mul(builder.udiv(builder.add(n_cols, to.whole(LANES - 1)), to.whole(LANES)), to.whole(TOGETHER))
+    room, lowest = builder.add(blocks, to.whole(TOGETHER)), []
     for k in range(ROWS):
         here = builder.add(row, to.whole(k))
         here = builder.select(builder.icmp_signed("<", here, last_row), here, last_row)
         rows.append((builder.mul(here, n_cols), builder.mul(room, to.whole(k))))
+        first = to.minus(to.widened(to.load(cost, rows[k][0]), v), to.load(v, to.whole(0)))
+        lowest.append(to.variable(first))
     sizes = None if most is None else to.variable(to.load(most, to.whole(0)))
     with to.loop(n_cols, None, LANES) as (j, _):
         begin, least, largest = _block_of(to, n_cols, j), [None] * ROWS, None
@@ -73,8 +76,11 @@ def _lows(to: VectorCode, most: int | None, row: Any, last_row: Any, n_cols: Any
         place = builder.mul(builder.udiv(j, to.whole(LANES)), to.whole(TOGETHER))
         for k, (_, first) in enumerate(rows):
             to.store(least[k], lows, builder.add(first, place))
+            to.lower(lowest[k], least[k])
         if sizes is not None:
             builder.store(to.larger_bits(largest, builder.load(sizes)), sizes)
+    for k, (_, first) in enumerate(rows):
+        to.store(builder.load(lowest[k]), lows, builder.add(first, blocks))
     if most is not None:
         to.store(builder.load(sizes), most, to.whole(0))
 
@@ -88,11 +94,7 @@ def _lows_and_sizes(to: VectorCode) -> None:
 
 
 def _smallest_of(to: VectorCode) -> Any:
-    begin, end = to.given[1:]
-    low = to.variable(to.load(0, begin))
-    with to.loop(end, begin, TOGETHER) as (at, _):
-        to.lower(low, to.load(0, at))
-    return to.smallest(to.builder.load(low))
+    return to.smallest(to.load(0, to.given[1]))
 
 
 def _some_within(to: VectorCode) -> Any:
@@ -111,11 +113,12 @@ def _within(to: VectorCode) -> Any:
 
 
 lows_of_rows = compiled(_lows_of_rows, "cost v lows row last_row n_cols", TOGETHER)
-"""The least by lanes of each block of ROWS rows less the prices; past `last_row`, of that one again."""
+"""The least by lanes of each block of ROWS rows less the prices, and then of all blocks; past `last_row`, of that one
+again."""
 lows_and_sizes = compiled(_lows_and_sizes, "cost v lows most row last_row n_cols", TOGETHER)
 """The same, and by lanes the largest bits of the sizes of these costs into `most`, beside what it holds."""
-smallest_of = compiled(_smallest_of, "lows begin end", TOGETHER, returned=None)
-"""The least of what `lows_of_rows` left of a row."""
+smallest_of = compiled(_smallest_of, "lows begin", TOGETHER, returned=None)
+"""The least of TOGETHER numbers."""
 some_within = compiled(_some_within, "lows bounds at place", TOGETHER, returned=types.uint64)
 """Which lanes of a block are at most the bound, as bits."""
 within = compiled(_within, "cost v bounds begin first place", LANES, returned=types.uint64)
@@ -167,15 +170,28 @@ def pick_block(s: Whole, near: Near, v: Costs, i: int, j: int, found: int) -> in
 
 @inlined
 def pick_by_lows(s: Whole, near: Near, lows: Costs, begin: int, end: int, i: int) -> int:
-    """As `entries_within`, of the blocks alone whose `lows` are within the bound."""
-    blocks, found = 0, 0
-    for at in range(begin, end, TOGETHER):  # without a branch in it
+    """As `entries_within`, of the blocks alone whose `lows` are within the bound.
+
+    Branches are the ends of loops alone: others would be guessed wrong several times a row, at 5 ns each.
+    """
+    n, blocks, left = s.v.size, 0, 0
+    for at in range(begin, end, TOGETHER):
         near.blocks[blocks] = (at - begin) // TOGETHER * LANES
         blocks += 1 if some_within(lows, near.window, at, BOUND) != 0 else 0
     for k in range(blocks):
-        found = pick_block(s, near, s.v, i, near.blocks[k], found)
-        if found > CAPACITY:
-            break
+        j = near.blocks[k]
+        first = min(j, n - LANES)
+        hits = within(s.cost, s.v, near.window, i * n, first, BOUND) & (~np.uint64(0) << np.uint64(j - first))
+        near.blocks[left], near.hits[left] = first, hits
+        left += 1 if hits != 0 else 0
+    k, found, hits, one = 0, 0, near.hits[0], np.uint64(1)
+    while k < left and found <= CAPACITY:
+        near.picked[found] = near.blocks[k] + trailing_zeros(hits)
+        found += 1
+        later = near.hits[k + 1]
+        hits &= hits - one
+        k += 1 if hits == 0 else 0
+        hits = later if hits == 0 else hits
     return found
 
 
@@ -193,11 +209,9 @@ def few_within(s: Whole, near: Near, v: Costs, i: int, bound: Any) -> int:
 @inlined
 def learn(window: Costs, found: int) -> None:
     """The window widens where a row has few columns within it, and narrows where it has many."""
-    value = window.dtype.type
-    if found > MOST:
-        window[0] = value(window[0] - window[0] / 16)
-    elif found < FEWEST:
-        window[0] = min(window[2], value(window[0] + window[0] / 16 + window[1]))
+    value, now = window.dtype.type, window[0]
+    narrower, wider = value(now - now / 16), min(window[2], value(now + now / 16 + window[1]))
+    window[0] = narrower if found > MOST else wider if found < FEWEST else now
 
 
 @inlined
@@ -215,7 +229,7 @@ def list_row(s: Whole, near: Near, lows: Costs, begin: int, i: int) -> None:
     """List row i, whose `lows` stand from `begin` on, ties first; the window learns from it."""
     value, n = s.v.dtype.type, s.v.size
     end = begin + (n + LANES - 1) // LANES * TOGETHER
-    least = smallest_of(lows, begin, end) if n >= LANES else least_entry(s, i)
+    least = smallest_of(lows, end) if n >= LANES else least_entry(s, i)
     near.held[i], near.bound[i], near.ties[i] = CROWDED, least, 0
     if least >= s.inf:
         return
@@ -234,21 +248,35 @@ def list_row(s: Whole, near: Near, lows: Costs, begin: int, i: int) -> None:
     if found > CAPACITY:
         near.seen[CROWDS] += 1
         return
-    keep_list(s, near, i, found, bound)
-    put_ties_first(s, near, i, least)
+    near.held[i], near.bound[i] = found, bound
+    put_ties_first(s, near, i, found, least)
 
 
 @inlined
-def put_ties_first(s: Whole, near: Near, i: int, least: Any) -> None:
-    """Ties are what lies at the least, up to half of what the certificate allows for rounding."""
-    cols, costs, first, ties = near.cols, near.costs, near.start[i], near.start[i]
-    for t in range(first, first + near.held[i]):
-        over = s.v.dtype.type(s.v.dtype.type(costs[t] - s.v[cols[t]]) - least)
-        if over <= 0 or (s.flip != 0 and over <= ROUNDING * (abs(least) + abs(costs[t]))):
-            cols[t], cols[ties] = cols[ties], cols[t]
-            costs[t], costs[ties] = costs[ties], costs[t]
-            ties += 1
-    near.ties[i] = ties - first
+def put_ties_first(s: Whole, near: Near, i: int, found: int, least: Any) -> None:
+    """So many of `picked` become the list of row i, ties from its beginning on, and the others from its end.
+
+    Ties are what lies at the least, up to half of what the certificate allows for rounding.
+    """
+    value, first, ties, others = s.v.dtype.type, near.start[i], 0, found - 1
+    for t in range(found):
+        j = near.picked[t]
+        cost = s.cost[i, j]
+        over, most = value(value(cost - s.v[j]) - least), 0.0
+        if s.flip != 0:
+            most = ROUNDING * (abs(least) + abs(cost))
+        tied = over <= most
+        at = first + (ties if tied else others)
+        near.cols[at], near.costs[at] = j, cost
+        ties += 1 if tied else 0
+        others -= 0 if tied else 1
+    near.ties[i] = ties
+
+
+@inlined
+def room_of_a_row(s: Whole) -> int:
+    """Of what `lows_of_rows` leaves of it."""
+    return (s.v.size + LANES - 1) // LANES * TOGETHER + TOGETHER
 
 
 def rows_of_a_piece(s: Whole) -> int:
@@ -261,7 +289,7 @@ def pieces_of(s: Whole, near: Near) -> list[Near]:
     return [
         near._replace(
             window=near.window.copy(), picked=np.empty_like(near.picked),
-            blocks=np.empty_like(near.blocks), seen=np.zeros_like(near.seen),
+            blocks=np.empty_like(near.blocks), hits=np.empty_like(near.hits), seen=np.zeros_like(near.seen),
         )
         for _ in range(0, s.col_of.size, rows_of_a_piece(s))
     ]  # fmt: skip
@@ -275,7 +303,11 @@ def gather(near: Near, pieces: list[Near]) -> None:
 
 def list_in_pieces(s: Whole, near: Near, expired: Callable[[], Termination | None]) -> Termination | None:
     """Let all rows be listed, by threads; returns what `expired` said if that came before the end."""
-    n_rows, rows, pieces = s.col_of.size, rows_of_a_piece(s), pieces_of(s, near)
+    n_rows, rows = s.col_of.size, rows_of_a_piece(s)
+    if rows >= n_rows:
+        list_rows(s, near, 0, 0, n_rows)
+        return None
+    pieces = pieces_of(s, near)
     ended: list[Termination] = []
 
     def work(at: int) -> None:
@@ -293,8 +325,7 @@ def list_in_pieces(s: Whole, near: Near, expired: Callable[[], Termination | Non
 def list_rows(s: Whole, near: Near, begin: int, first: int, last: int) -> None:
     """List rows first to last - 1 of the piece from row `begin` on. Those whose columns tie too much are CROWDED."""
     s, near = borrowed(s), borrowed(near)
-    room = (s.v.size + LANES - 1) // LANES * TOGETHER
-    lows = np.empty(ROWS * room, s.v.dtype)
+    lows = np.empty(ROWS * room_of_a_row(s), s.v.dtype)
     for i in range(first, last, ROWS):
         if s.v.size >= LANES:
             lows_of_rows(s.cost, s.v, lows, i, last - 1, s.v.size)
@@ -302,19 +333,25 @@ def list_rows(s: Whole, near: Near, begin: int, first: int, last: int) -> None:
 
 
 @jit
-def check_and_list(s: Whole, near: Near, most: AnyIntegers, begin: int, first: int, last: int) -> bool:
-    """As `list_rows`, and the sizes of floats into `most` (TOGETHER,), as bits; stops at rows that are not all finite.
+def check_and_list(s: Whole, near: Near, most: AnyIntegers, rows: int) -> bool:
+    """As `list_rows` of all rows, in pieces of `rows`; stops at rows that are not all finite.
 
-    Whether there were none; rows have LANES columns and more.
+    Whether there were none; then the sizes of the costs, which are floats, stand in `most` (TOGETHER,) as bits. Rows
+    have LANES columns and more.
     """
     s, near = borrowed(s), borrowed(near)
-    room = (s.v.size + LANES - 1) // LANES * TOGETHER
-    lows = np.empty(ROWS * room, s.v.dtype)
-    for i in range(first, last, ROWS):
-        lows_and_sizes(s.cost, s.v, lows, most, i, last - 1, s.v.size)
-        if most[:TOGETHER].max() >= most[TOGETHER]:
-            return False
-        list_group(s, near, lows, begin, i, last)
+    n_rows, crowds, first_window = s.col_of.size, 0, near.window[0]
+    lows = np.empty(ROWS * room_of_a_row(s), s.v.dtype)
+    for begin in range(0, n_rows, rows):
+        near.window[0], last = first_window, min(n_rows, begin + rows)
+        near.seen[CROWDS] = 0
+        for i in range(begin, last, ROWS):
+            lows_and_sizes(s.cost, s.v, lows, most, i, last - 1, s.v.size)
+            if most[:TOGETHER].max() >= most[TOGETHER]:
+                return False
+            list_group(s, near, lows, begin, i, last)
+        crowds += near.seen[CROWDS]
+    near.seen[CROWDS], near.window[BOUND] = crowds, 0
     return True
 
 

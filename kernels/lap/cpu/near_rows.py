@@ -107,9 +107,13 @@ def _some_within(to: VectorCode) -> Any:
 def _within(to: VectorCode) -> Any:
     cost, v, bounds = range(3)
     begin, first, place = to.given[3:]
-    x = to.minus(to.widened(to.load(cost, to.builder.add(begin, first)), v), to.load(v, first))
-    hits = to.at_most(x, to.spread(to.one(bounds, place)))
-    return to.builder.bitcast(hits, ir.IntType(LANES))
+    build, bound, found = to.builder, to.spread(to.one(bounds, place)), to.whole(0)
+    for part in range(0, LANES, TOGETHER):
+        at = build.add(first, to.whole(part))
+        x = to.minus(to.widened(to.load(cost, build.add(begin, at)), v), to.load(v, at))
+        hits = build.zext(build.bitcast(to.at_most(x, bound), ir.IntType(TOGETHER)), ir.IntType(64))
+        found = build.or_(found, build.shl(hits, to.whole(part)))
+    return found
 
 
 lows_of_rows = compiled(_lows_of_rows, "cost v lows row last_row n_cols", TOGETHER)
@@ -121,7 +125,7 @@ smallest_of = compiled(_smallest_of, "lows begin", TOGETHER, returned=None)
 """The least of TOGETHER numbers."""
 some_within = compiled(_some_within, "lows bounds at place", TOGETHER, returned=types.uint64)
 """Which lanes of a block are at most the bound, as bits."""
-within = compiled(_within, "cost v bounds begin first place", LANES, returned=types.uint64)
+within = compiled(_within, "cost v bounds begin first place", TOGETHER, returned=types.uint64)
 """Which of LANES entries, less their prices, are at most the bound, as bits."""
 
 

@@ -34,8 +34,8 @@ def cut(given: Costs | None, most: int | float, exact: bool) -> Amounts | None:
         return None
     if exact:
         whole = np.rint(given) if given.dtype.kind == "f" else given.astype(np.int64, copy=False)
-        return np.clip(whole, -most, most).astype(np.int64, copy=False)
-    return np.clip(given, -most, most).astype(float, copy=False)
+        return np.asarray(np.clip(whole, -most, most), np.int64)
+    return np.asarray(np.clip(given, -most, most), np.float64)
 
 
 def middle(weights: Costs) -> float:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from kernels import FORBIDDEN, SOLVERS, Array, Certificate, Deadline, Solution, Termination
+from kernels.lap import warm
 from kernels.lap.cpu import by_rows, near, near_back, near_both, near_early, near_rows, near_seats, whole
 from kernels.problems import InvalidProblem, ranges
 from kernels.problems.arrays import untouched
@@ -304,6 +305,58 @@ def test_a_search_from_both_ends_keeps_duals_feasible(family: Any) -> None:
                     rest = np.delete(net[i], lists.cols[lists.start[i] : lists.start[i] + lists.held[i]])
                     assert rest.min(initial=s.inf) >= lists.bound[i] - tiny
     assert paths > (4 if family is crowded else 20)
+
+
+@pytest.mark.parametrize("family", [floats, short_floats, narrow, wide], ids=lambda family: family.__name__)
+@pytest.mark.parametrize("forbidden", [False, True])
+def test_the_last_free_column_may_be_dear_to_all(family: Any, forbidden: bool) -> None:
+    """No row lists it then, and the column itself is read: no row is read whole for it."""
+    rng = np.random.default_rng(31)
+    n, dear = 600, 77
+    cost = family(rng, n, n)
+    if forbidden and cost.dtype.kind == "f":
+        cost[rng.random((n, n)) < 0.3] = np.inf
+    first = answer(cost, False)[0].arrays
+    u, v = first["u"], first["v"].copy()
+    row = int(np.flatnonzero(first["assignment"] == dear)[0])
+    cost[row] = family(rng, n, n)[row]
+    size = np.abs(cost[np.isfinite(cost)]).max()
+    v[dear] -= size if cost.dtype.kind == "i" else float(size)
+    solution, certificate = answer(cost, False, u0=u, v0=v)
+    assert certificate.termination is None
+    assert certificate.objective == pytest.approx(scipy_optimum(cost, False), rel=1e-12)
+    assert solution.facts["paths"] >= 1
+    assert solution.facts["rows_read_whole"] <= near_both.MOST_WIDER
+
+
+def test_lists_of_the_checks_suit_useful_prices_alone() -> None:
+    rng = np.random.default_rng(32)
+    cost, v = rng.random((300, 300)), rng.normal(size=300) * 0.01
+    with patch.object(near_early, "MOST_THREADS", 1 << 10), patch.object(ranges, "beside", near_early.early):
+        for prices, useful in ((v, True), (v + 3.9, True), (v + 4.1, False), (v * 1e9, False), (v + 1e300, False)):
+            problem = LAP.build({"cost": cost, "v0": prices}, LAP.options())
+            assert problem.looked.beside.suits(problem.v0) is useful
+            assert not problem.looked.beside.suits(prices.copy())
+            _, certificate = answer(cost, False, v0=prices)
+            assert certificate.objective == pytest.approx(scipy_optimum(cost, False), rel=1e-12)
+        few_large = np.where(rng.random((300, 300)) < 0.01, 2.0**20, 1 + cost)
+        for size, useful in ((2.0**16, True), (2.0**18, False)):
+            problem = LAP.build({"cost": few_large, "v0": np.append(v[1:], size)}, LAP.options())
+            assert problem.looked.beside.suits(problem.v0) is useful
+        for odd in (np.nan, np.inf, -np.inf):
+            with pytest.raises(InvalidProblem, match=r"v0.*\[3\]"):
+                answer(cost, False, v0=np.where(np.arange(300) == 3, odd, v))
+
+
+def test_integers_lose_no_bits_when_they_are_cut() -> None:
+    given = np.array([2**53 + 1, -(2**60), 7])
+    for these, most, expected in (
+        (given, 2**55, [2**53 + 1, -(2**55), 7]),
+        (np.array([2**31 - 1, -(2**31)], np.int32), 2**40, [2**31 - 1, -(2**31)]),
+    ):
+        found = warm.cut(these, most, True)
+        assert found is not None
+        assert found.tolist() == expected
 
 
 def test_a_bound_told_from_between_the_paths_is_one() -> None:

@@ -74,7 +74,7 @@ def empty_lists(s: Whole) -> Near:
     """As `new_near`; a window of 0 where rows tie too much."""
     s = borrowed(s)
     n_rows, n_cols, room, v = s.col_of.size, s.v.size, s.col_of.size * (CAPACITY + ROOM_LONGER), s.v
-    value, start, window = v.dtype.type, np.empty(n_rows, np.int32), np.empty(BOUND + 1, v.dtype)
+    start, window = np.empty(n_rows, np.int32), np.empty(BOUND + 1, v.dtype)
     for i in range(n_rows):
         start[i] = i * CAPACITY
     first_window(s, window)
@@ -82,8 +82,8 @@ def empty_lists(s: Whole) -> Near:
         np.empty(room, np.int32), np.empty(room, v.dtype), start, np.zeros(n_rows, np.int32),
         np.zeros(n_rows, np.int32), np.zeros(n_rows, v.dtype), np.zeros(n_rows, v.dtype),
         np.empty(n_cols + 1, v.dtype), window, np.empty(n_cols + 2 * LANES, np.int32),
-        np.empty(n_cols // LANES + 2, np.int32), np.empty(n_cols // LANES + 3, np.uint64), np.empty(ROOM * n_cols, v.dtype),
-        np.empty(ROOM * n_cols, np.int32), np.array([0, 0, n_rows * CAPACITY]),
+        np.empty(n_cols // LANES + 2, np.int32), np.empty(n_cols // LANES + 3, np.uint64),
+        np.empty(ROOM * n_cols, v.dtype), np.empty(ROOM * n_cols, np.int32), np.array([0, 0, n_rows * CAPACITY]),
     )  # fmt: skip
 
 
@@ -95,7 +95,7 @@ def first_window(s: Whole, window: Costs) -> None:
     spread_of(s, found)
     found.sort()
     if flip != 0:
-        most, size, smallest = s.inf, value(0), value(0)
+        most, size = s.inf, value(0)
         for j in range(v.size):
             size = max(size, abs(v[j]))
         smallest = value(size * 2.0**-40)

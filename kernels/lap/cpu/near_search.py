@@ -4,6 +4,8 @@
     new_both        the lists by column (`near_back.py`)
     augment_both    paths from both ends (`near_both.py`)
     close           u_i = c_ij - v_j
+
+Who listens to a solve hears of its paths, and waits for these calls.
 """
 
 from typing import Any

@@ -129,12 +129,12 @@ def solve_one(
     looked: Looked | None = None,
 ) -> Solution:
     """Solve one problem, looking at the deadline between chunks of work; as `solve` otherwise."""
-    early = None if looked is None or looked.weights is not weights else looked.beside
-    if early is not None and early.suits(v0):
-        prepared = cpu_by_rows.PreparedCosts(weights, weights, *cpu_by_rows.CONSTANTS["f"])
-        old = cpu_by_rows.Old(early.prices, u0, early)
-        if (listed := cpu_by_rows.solve(weights, prepared, maximize, old, path_limit, deadline)) is not None:
-            return listed
+    early: Any = None if looked is None or looked.weights is not weights else looked.beside
+    if early is not None and early.suits(v0):  # what follows was asked while the rows were listed
+        floats = cpu_by_rows.PreparedCosts(weights, weights, *cpu_by_rows.CONSTANTS["f"])
+        listed = cpu_by_rows.Old(early.prices, u0, early)
+        if (found := cpu_by_rows.solve(weights, floats, maximize, listed, path_limit, deadline)) is not None:
+            return found
     if weights.shape[0] == weights.shape[1]:
         u0, v0 = proportionate(weights, u0, v0)
     else:

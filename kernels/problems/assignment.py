@@ -110,7 +110,7 @@ def _beside(weights: Costs, maximize: bool, inputs: Inputs) -> ranges.Beside | N
         return None
     if v0.shape != weights.shape[1:]:
         return None
-    return ranges.beside(weights, maximize, v0)
+    return ranges.beside(weights, maximize, v0, inputs.get("u0"))
 
 
 def _largest(weights: Costs, maximize: bool, beside: ranges.Beside | None = None) -> tuple[int | float, bool]:

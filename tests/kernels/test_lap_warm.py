@@ -329,6 +329,36 @@ def test_the_last_free_column_may_be_dear_to_all(family: Any, forbidden: bool) -
     assert solution.facts["rows_read_whole"] <= near_both.MOST_WIDER
 
 
+@pytest.mark.parametrize("n", [64, 130, 257, 320])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("wrong", [0.0, 0.02, 1.0, np.nan, np.inf])
+def test_lists_of_the_checks_hold_all_columns_up_to_their_bounds(n: int, dtype: Any, wrong: float) -> None:
+    """Whatever the old duals of rows are: the least of each row, of some rows, noise, or no numbers."""
+    rng = np.random.default_rng([33, n])
+    for size in (1e-3, 1.0, 1e3):
+        cost, v = (rng.normal(size=(n, n)) * size).astype(dtype), rng.normal(size=n) * 0.01 * size
+        net = cost - v
+        old = net.min(axis=1)
+        bad = rng.random(n) < (wrong if np.isfinite(wrong) else 0.02)
+        old[bad] = rng.normal(size=int(bad.sum())) * size if np.isfinite(wrong) else wrong
+        with patch.object(near_early, "MOST_THREADS", 1 << 10), patch.object(by_rows, "AT_ONCE", 0):
+            early = near_early.early(cost, False, v, old)
+            assert early is not None
+            assert early() == np.abs(cost).max()
+        made = early.take(cost, v)
+        assert made is not None
+        lists, count = made[1], 0
+        for i in range(n):
+            here = slice(lists.start[i], lists.start[i] + lists.held[i])
+            if lists.held[i] != near.CROWDED:
+                count += 1
+                assert sorted(lists.cols[here]) == np.flatnonzero(net[i] <= lists.bound[i]).tolist()
+                assert (lists.costs[here] == cost[i, lists.cols[here]]).all()
+                assert lists.ties[i] == 1
+                assert net[i, lists.cols[here][0]] == net[i].min()
+        assert count > 0.9 * n
+
+
 def test_lists_of_the_checks_suit_useful_prices_alone() -> None:
     rng = np.random.default_rng(32)
     cost, v = rng.random((300, 300)), rng.normal(size=300) * 0.01

@@ -16,11 +16,12 @@ from kernels.lap.cpu.shortlist import jit
 from kernels.lap.cpu.whole import inlined
 from kernels.lap.warm import OUT_OF_PROPORTION, RUN, SAMPLE
 from kernels.problems import ranges
-from kernels.problems.arrays import Amounts, AnyIntegers, Costs, Indices, untouched
+from kernels.problems.arrays import Amounts, AnyIntegers, Costs, Floats, Indices, untouched
 
 MOST_THREADS = 2
 LARGEST = 1 << 26
 """Entries beyond which a look at the clock is wanted meanwhile."""
+NOTHING = np.zeros(0)
 INFINITE: dict[Any, Any] = {np.dtype(np.float64): np.int64(0x7FF << 52), np.dtype(np.float32): np.int32(0xFF << 23)}
 """The bits of infinity."""
 
@@ -31,8 +32,9 @@ class Early:
     `given` are the prices as they came, `prices` the same in float64.
     """
 
-    def __init__(self, cost: Costs, v0: Amounts) -> None:
-        self.given, self.prices = v0, v0.astype(np.float64)
+    def __init__(self, cost: Costs, v0: Amounts, old: Floats = NOTHING) -> None:
+        """`old`: (n,) what the least of each row less the prices may be, or nothing."""
+        self.given, self.prices, self._old = v0, v0.astype(np.float64), old
         self._cost, self._useful = cost, False
         self._made: tuple[whole.Whole, near.Near] | None = None
 
@@ -43,7 +45,8 @@ class Early:
         most[-1] = none
         v = self.prices
         col_of, rows = np.empty(v.size, np.int64), max(1, near_rows.PIECE // v.size)
-        made, self._useful, s, lists = list_all(untouched(self._cost), *by_rows.CONSTANTS["f"], v, col_of, most, rows)
+        given = untouched(self._cost), *by_rows.CONSTANTS["f"], v, untouched(self._old)
+        made, self._useful, s, lists = list_all(*given, col_of, most, rows)
         if not made:
             return None
         self._made = s, lists
@@ -63,22 +66,28 @@ class Early:
 
 @jit
 def list_all(
-    cost: Costs, limits: Costs, bits: AnyIntegers, v: Costs, col_of: Indices, most: AnyIntegers, rows: int
+    cost: Costs, limits: Costs, bits: AnyIntegers, v: Costs, old: Costs, col_of: Indices, most: AnyIntegers, rows: int
 ) -> tuple[bool, bool, whole.Whole, near.Near]:
     """A search at prices `v` with its lists; whether these are made, and whether the prices are of use.
 
     See `whole.new_whole` and `check_and_list`. One call from Python, as each that hands over a search takes 10 us.
     """
-    size = bits[0] * 0
-    for word in v.view(bits.dtype):
-        size = max(size, word & bits[1])
-    fine = size < bits[0]
+    fine, known = largest_bits(v, bits) < bits[0], largest_bits(old, bits) < bits[0]
     if not fine:  # NaN or an infinity, which `build` refuses later
         v[:] = 0.0
     s = whole.new_whole(cost, limits, bits, v, col_of)
     lists = near.empty_lists(s)
-    made = fine and lists.window[0] > 0 and near_rows.check_and_list(s, lists, most, rows)
+    made = fine and lists.window[0] > 0 and near_rows.check_and_list(s, lists, most, old if known else old[:0], rows)
     return made, made and in_proportion(cost, np.abs(v).max(), most), s, lists
+
+
+@inlined
+def largest_bits(numbers: Costs, bits: AnyIntegers) -> Any:
+    """Of the sizes of floats: those of infinity or more where one is no number or not finite."""
+    size = bits[0] * 0
+    for word in numbers.view(bits.dtype):
+        size = max(size, word & bits[1])
+    return size
 
 
 @inlined
@@ -98,10 +107,10 @@ def in_proportion(cost: Costs, size: float, most: AnyIntegers) -> bool:
     return seen > 0 and 2 * small < seen and size <= 4.0 * most[:TOGETHER].view(cost.dtype).max()
 
 
-def early(weights: Costs, maximize: bool, v0: Amounts) -> Early | None:
+def early(weights: Costs, maximize: bool, v0: Amounts, u0: Any = None) -> Early | None:
     """Empty lists of a square problem of floats to be minimised; None for others.
 
-    `v0`: (n,) prices, which nobody has checked so far.
+    `v0`: (n,) prices, and `u0` duals of rows or something else: nobody has checked them so far.
     """
     if weights.ndim != 2 or weights.dtype.kind != "f" or maximize or numba.get_num_threads() > MOST_THREADS:
         return None
@@ -111,7 +120,8 @@ def early(weights: Costs, maximize: bool, v0: Amounts) -> Early | None:
         return None
     if not (weights.flags.c_contiguous and weights.flags.aligned):
         return None
-    return Early(weights, v0)
+    known = isinstance(u0, np.ndarray) and u0.shape == v0.shape and u0.dtype == NOTHING.dtype and u0.flags.c_contiguous
+    return Early(weights, v0, u0) if known and u0.flags.aligned else Early(weights, v0)
 
 
 def warm_up() -> None:
@@ -119,5 +129,5 @@ def warm_up() -> None:
     for dtype in INFINITE:
         costs = np.random.default_rng(0).random((near.LANES, near.LANES)).astype(dtype)
         Early(costs, np.zeros(len(costs)))()
-    made: Callable[[Costs, bool, Amounts], Early | None] = early
+    made: Callable[[Costs, bool, Amounts, Any], Early | None] = early
     ranges.beside = made

@@ -26,7 +26,7 @@ from kernels.lap.cpu.shortlist import inner, jit
 from kernels.lap.cpu.threads import in_threads
 from kernels.lap.cpu.vectors import VectorCode, compiled
 from kernels.lap.cpu.whole import Whole, inlined
-from kernels.problems.arrays import AnyIntegers, Costs
+from kernels.problems.arrays import AnyIntegers, Costs, Words
 from kernels.solution import Termination
 
 ROWS = 8
@@ -34,6 +34,8 @@ FEWEST, MOST = 6, 10
 """The window grows where fewer columns are listed, and shrinks where there are more."""
 MOST_CROWDS = 16
 """After so many rows of a piece, and half, with more columns near their least than a list holds, none is listed."""
+FIRST_GROUPS = 16
+"""Groups of rows whose old least may be wrong before it is asked no more, and half of those that follow."""
 PIECE = 1 << 20
 """Entries of the rows that are listed together. Each piece learns its own window, so that threads change no answer."""
 A_THREAD = 1 << 20
@@ -85,6 +87,38 @@ def _lows(to: VectorCode, most: int | None, row: Any, last_row: Any, n_cols: Any
         to.store(builder.load(sizes), most, to.whole(0))
 
 
+def _marks(to: VectorCode) -> None:
+    """`marks_and_sizes`."""
+    cost, v, lows, most, bounds, marks = range(6)
+    row, last_row, n_cols = to.given[6:]
+    build, rows, lowest = to.builder, [], []
+    blocks = build.udiv(build.add(n_cols, to.whole(LANES - 1)), to.whole(LANES))
+    for k in range(ROWS):
+        here = build.add(row, to.whole(k))
+        rows.append(build.mul(build.select(build.icmp_signed("<", here, last_row), here, last_row), n_cols))
+        first = to.minus(to.widened(to.load(cost, rows[k]), v), to.load(v, to.whole(0)))
+        lowest.append(to.variable(first))
+    sizes = to.variable(to.load(most, to.whole(0)))
+    tops = [to.spread(to.one(bounds, to.whole(k))) for k in range(ROWS)]
+    with to.loop(n_cols, None, LANES) as (j, _):
+        begin, largest = _block_of(to, n_cols, j), build.load(sizes)
+        for part in range(0, LANES, TOGETHER):
+            at = build.add(begin, to.whole(part))
+            price, byte = to.load(v, at), build.add(j, to.whole(part))
+            for k in range(ROWS):
+                entries = to.load(cost, build.add(rows[k], at))
+                largest = to.larger_bits(to.size_bits(entries), largest)
+                x = to.minus(to.widened(entries, v), price)
+                to.lower(lowest[k], x)
+                hits = build.bitcast(to.at_most(x, tops[k]), ir.IntType(TOGETHER))
+                place = build.add(build.mul(to.whole(k * TOGETHER), blocks), build.udiv(byte, to.whole(TOGETHER)))
+                build.store(hits, build.gep(to.given[marks], [place]))
+        build.store(largest, sizes)
+    for k in range(ROWS):
+        to.store(build.load(lowest[k]), lows, to.whole(k * TOGETHER))
+    to.store(build.load(sizes), most, to.whole(0))
+
+
 def _lows_of_rows(to: VectorCode) -> None:
     _lows(to, None, *to.given[3:])
 
@@ -121,6 +155,9 @@ lows_of_rows = compiled(_lows_of_rows, "cost v lows row last_row n_cols", TOGETH
 again."""
 lows_and_sizes = compiled(_lows_and_sizes, "cost v lows most row last_row n_cols", TOGETHER)
 """The same, and by lanes the largest bits of the sizes of these costs into `most`, beside what it holds."""
+marks_and_sizes = compiled(_marks, "cost v lows most bounds marks row last_row n_cols", TOGETHER)
+"""Of ROWS rows less the prices: the least by lanes, sizes as in `lows_and_sizes`, and which entries are at most the
+row's bound, a bit for each and LANES bits for a block (marks, bytes)."""
 smallest_of = compiled(_smallest_of, "lows begin", TOGETHER, returned=None)
 """The least of TOGETHER numbers."""
 some_within = compiled(_some_within, "lows bounds at place", TOGETHER, returned=types.uint64)
@@ -188,6 +225,12 @@ def pick_by_lows(s: Whole, near: Near, lows: Costs, begin: int, end: int, i: int
         hits = within(s.cost, s.v, near.window, i * n, first, BOUND) & (~np.uint64(0) << np.uint64(j - first))
         near.blocks[left], near.hits[left] = first, hits
         left += 1 if hits != 0 else 0
+    return pick_hits(near, left)
+
+
+@inlined
+def pick_hits(near: Near, left: int) -> int:
+    """The columns of so many blocks with their hits into `picked`, and how many; CAPACITY and one more at most."""
     k, found, hits, one = 0, 0, near.hits[0], np.uint64(1)
     while k < left and found <= CAPACITY:
         near.picked[found] = near.blocks[k] + trailing_zeros(hits)
@@ -337,25 +380,58 @@ def list_rows(s: Whole, near: Near, begin: int, first: int, last: int) -> None:
 
 
 @jit
-def check_and_list(s: Whole, near: Near, most: AnyIntegers, rows: int) -> bool:
+def check_and_list(s: Whole, near: Near, most: AnyIntegers, old: Costs, rows: int) -> bool:
     """As `list_rows` of all rows, in pieces of `rows`; stops at rows that are not all finite.
 
     Whether there were none; then the sizes of the costs, which are floats, stand in `most` (TOGETHER,) as bits. Rows
-    have LANES columns and more.
+    have LANES columns and more. `old`: what the least of each row may be, or empty. Where it is, one reading tells all.
     """
     s, near = borrowed(s), borrowed(near)
-    n_rows, crowds, first_window = s.col_of.size, 0, near.window[0]
-    lows = np.empty(ROWS * room_of_a_row(s), s.v.dtype)
+    n, n_rows, crowds, first_window, groups, missed = s.v.size, s.col_of.size, 0, near.window[0], 0, 0
+    lows, bounds = np.empty(ROWS * room_of_a_row(s), s.v.dtype), np.empty(ROWS, s.v.dtype)
+    marks = np.zeros(ROWS * ((n + LANES - 1) // LANES), np.uint64)
     for begin in range(0, n_rows, rows):
         near.window[0], last = first_window, min(n_rows, begin + rows)
         near.seen[CROWDS] = 0
         for i in range(begin, last, ROWS):
-            lows_and_sizes(s.cost, s.v, lows, most, i, last - 1, s.v.size)
+            if old.size > 0 and 2 * missed <= groups + FIRST_GROUPS:
+                groups += 1
+                for k in range(ROWS):
+                    bounds[k] = old[min(i + k, last - 1)] + near.window[0]
+                marks_and_sizes(s.cost, s.v, lows, most, bounds, marks.view(np.uint8), i, last - 1, n)
+                if most[:TOGETHER].max() >= most[TOGETHER]:
+                    return False
+                if list_marked(s, near, lows, bounds, marks, i, last):
+                    continue
+                missed += 1
+            lows_and_sizes(s.cost, s.v, lows, most, i, last - 1, n)
             if most[:TOGETHER].max() >= most[TOGETHER]:
                 return False
             list_group(s, near, lows, begin, i, last)
         crowds += near.seen[CROWDS]
     near.seen[CROWDS], near.window[BOUND] = crowds, 0
+    return True
+
+
+@inlined
+def list_marked(s: Whole, near: Near, lows: Costs, bounds: Costs, marks: Words, i: int, last: int) -> bool:
+    """List row i and those beside it by their marks; False where one of them is to be listed from its least."""
+    value, n, window = s.v.dtype.type, s.v.size, near.window[0]
+    blocks = (n + LANES - 1) // LANES
+    again = np.uint64(blocks * LANES - n)  # columns of the last block that the one before it has too
+    for k in range(min(ROWS, last - i)):
+        left, least = 0, smallest_of(lows, k * TOGETHER)
+        marks[(k + 1) * blocks - 1] &= ~np.uint64(0) << again
+        for block in range(blocks):
+            hits = marks[k * blocks + block]
+            near.blocks[left], near.hits[left] = min(block * LANES, n - LANES), hits
+            left += 1 if hits != 0 else 0
+        found = pick_hits(near, left)
+        if found > CAPACITY or not value(bounds[k] - least) >= value(0.75 * window):
+            return False
+        near.held[i + k], near.bound[i + k] = found, bounds[k]
+        put_ties_first(s, near, i + k, found, least)
+        learn(near.window, found)
     return True
 
 

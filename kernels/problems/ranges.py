@@ -23,8 +23,7 @@ ends_of: Callable[[Costs], Ends] = by_numpy
 Beside = Callable[[], float | None]
 """What is done with costs while they are read: the largest magnitude, or None where they are not all finite."""
 beside: Callable[[Costs, bool, Amounts, Any], Beside | None] | None = None
-"""Makes that of costs, whether they are to be maximised, prices to start from, and what was given as duals of rows; see
-lap/cpu/near_early.py."""
+"""Makes that of costs, whether they are to be maximised, prices to start from, and what came as duals of rows."""
 
 
 def extremes(array: Costs) -> Ends:

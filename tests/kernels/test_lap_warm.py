@@ -8,7 +8,7 @@ import pytest
 
 from kernels import FORBIDDEN, SOLVERS, Array, Certificate, Deadline, Solution, Termination
 from kernels.lap import warm
-from kernels.lap.cpu import by_rows, near, near_back, near_both, near_early, near_rows, near_seats, whole
+from kernels.lap.cpu import by_rows, by_steps, near, near_back, near_both, near_early, near_rows, near_seats, whole
 from kernels.problems import InvalidProblem, ranges
 from kernels.problems.arrays import untouched
 from tests.oracles.assignment import scipy_optimum
@@ -399,7 +399,7 @@ def test_a_bound_told_from_between_the_paths_is_one() -> None:
     deadline = Deadline(on_progress=lambda progress: bounds.append(progress.bound))
     options = LAP.options()
     problem = LAP.build({"cost": cost, "u0": duals["u"], "v0": duals["v"]}, options)
-    with patch.object(by_rows, "CHUNK", 1), patch.object(by_rows, "AT_ONCE", 0):
+    with patch.object(by_steps, "CHUNK", 1), patch.object(by_rows, "AT_ONCE", 0):
         LAP.solve(problem, options, deadline, "cpu")
     told = [bound for bound in bounds if bound is not None]
     assert len(told) > 5

@@ -8,11 +8,9 @@ import numpy as np
 from kernels.deadline import Deadline
 from kernels.lap import monge
 from kernels.lap.complete import complete
-from kernels.lap.cpu import near, near_back, near_both, near_path, near_rows, near_search, near_seats, whole
+from kernels.lap.cpu import by_steps, near, near_back, near_both, near_path, near_rows, near_search, near_seats, whole
 from kernels.lap.cpu import whole_path as steps
 from kernels.lap.cpu.monge import corner_of
-from kernels.lap.cpu.progress import Watch
-from kernels.lap.cpu.seats import match_ties, seat_rows
 from kernels.lap.masks import INF, infinity
 from kernels.problems import UNASSIGNED, Array, Assignment
 from kernels.problems.arrays import Amounts, AnyIndices, AnyIntegers, Costs, Indices, Integers, untouched
@@ -23,8 +21,6 @@ LONGEST = 1280
 """Columns up to which rows of 64-bit numbers are read whole from a cold start: beyond them shortlists cost less."""
 AT_ONCE = 1 << 16
 """Entries of a problem that is solved between two looks at the clock: in 7 ms at most."""
-CHUNK = 1 << 23
-"""Entries read between two looks at the clock (1 to 3 ms)."""
 FLOAT_BITS = np.array([0x7FF << 52, np.iinfo(np.int64).max])
 """What infinity is among the bits of float64, and what turns those of negative numbers round."""
 
@@ -240,7 +236,7 @@ def _run(
         return Termination.INFEASIBLE, s
     else:
         view = _as_watched(s, prepared.given, maximize)
-        ended = _one_by_one(s, lists, start, _bits_of(old, prepared), path_limit, deadline, view)
+        ended = by_steps.one_by_one(s, lists, start, _bits_of(old, prepared), path_limit, deadline, view)
     if ended is not Termination.INFEASIBLE:
         steps.close(s, u, ended is not Termination.OPTIMAL)
     return ended, s
@@ -259,7 +255,7 @@ def _listed(
     if made is not None:
         s, lists = made
     elif _start(prepared, old) == 1 and at_once and prepared.cost.size <= near_rows.PIECE and not deadline.expired():
-        found, s, lists = near_search.list_and_search(*given, u, np.empty(u.size, np.int64), CHUNK)
+        found, s, lists = near_search.list_and_search(*given, u, np.empty(u.size, np.int64), by_steps.CHUNK)
         return s, None if found == near_search.TIED else lists, found
     else:
         s = whole.new_whole(*given, np.empty(u.size, np.int64))
@@ -271,83 +267,9 @@ def _listed(
     if ended := deadline.expired():
         return s, lists, ended
     if at_once:
-        return s, lists, near_search.search(s, lists, u, CHUNK)
+        return s, lists, near_search.search(s, lists, u, by_steps.CHUNK)
     near_seats.seat_listed(s, lists)
     return s, lists, near_search.LEFT
-
-
-def _one_by_one(
-    s: whole.Whole, lists: near.Near | None, start: int, own: AnyIntegers, path_limit: int, deadline: Deadline,
-    view: Any,
-) -> Termination:  # fmt: skip
-    """The steps that come after the lists, if there are any, each in a call of its own."""
-    n_rows, n_cols = s.cost.shape
-    rows_per_chunk = max(1, CHUNK // n_cols)
-    s = _wide(s, lists)
-    for first in range(0, n_rows if start >= 0 and lists is None else 0, rows_per_chunk):
-        if ended := deadline.expired():
-            s.v[s.v >= s.inf] = 0
-            return ended
-        last = min(n_rows, first + rows_per_chunk)
-        if start == 0:
-            steps.start_prices(s, first, last)
-        else:
-            seat_rows(s, first, last, own)
-    if lists is not None and lists.seen[near.CROWDS] * near_path.SHARE > n_rows:
-        lists = None
-        s = _wide(s, lists)
-        match_ties(s)
-    few = start == 1 and steps.list_free(s) * steps.FEW <= n_rows
-    lists = lists if few else None  # reductions would part pairs whose costs the lists hold
-    s = _wide(s, lists)
-    for _ in range(0 if few else 2):
-        n_free, at, kept, done = steps.list_free(s), 0, 0, 0
-        while at < n_free and done < steps.REDUCTIONS_PER_ROW * n_rows:
-            if ended := deadline.expired():
-                return ended
-            budget = min(rows_per_chunk, steps.REDUCTIONS_PER_ROW * n_rows - done)
-            at, kept = steps.reduce_rows(s, at, kept, n_free, budget)
-            done += budget
-    return _augment(s, lists, path_limit, deadline, view)
-
-
-def _augment(s: whole.Whole, lists: near.Near | None, path_limit: int, deadline: Deadline, view: Any) -> Termination:
-    """Paths for the rows that are left: from both ends over lists, from the row, by whole rows."""
-    n_free, at = steps.list_free(s), 0
-    last = min(n_free, path_limit)
-    watch = Watch(view, steps.least_of_free(s, n_free), n_free, view.turned, deadline) if deadline.heard else None
-    gave_up = lists is not None and bool(lists.seen[near.GAVE_UP])
-    both = near_back.new_both(s, lists) if lists is not None and at < last and not gave_up else None
-    from_both = both
-    if lists is not None:
-        lists.seen[near.GAVE_UP] = 0
-    while at < last:
-        if ended := deadline.expired():
-            return ended
-        if lists is None:
-            at = steps.augment(s, at, last, CHUNK)
-        elif from_both is not None:
-            at = near_both.augment_both(s, lists, from_both, at, last, CHUNK)
-            from_both = None if lists.seen[near.GAVE_UP] else both
-            lists.seen[near.GAVE_UP] = 0
-        else:
-            at = near_path.augment_near(s, lists, at, last, CHUNK)
-            if lists.seen[near.GAVE_UP]:
-                lists = None
-                s = _wide(s, lists)
-        if at < 0:
-            return Termination.INFEASIBLE
-        if watch is not None:
-            risen = 0 if both is None else both.most[near_back.RISEN].item()
-            watch.report(n_free - at, int(s.counts[steps.PATHS]), risen)
-    return Termination.OPTIMAL if last == n_free else Termination.ITERATION_LIMIT
-
-
-def _wide(s: whole.Whole, lists: near.Near | None) -> whole.Whole:
-    """The same search, for whole rows in the type of its prices; lists can do with float32."""
-    if lists is not None or s.cost.dtype == s.v.dtype:
-        return s
-    return s._replace(cost=untouched(s.cost.astype(s.v.dtype)))
 
 
 def warm_up(ties: Integers) -> None:

@@ -16,6 +16,10 @@ For all other entries one of the sums takes nothing, and it is as in a search fr
 
 A search goes on only where no unlisted entry can matter: from the row's end up to the `limit` of each row that it
 reached, from the columns' end up to SLACK (`near_back.py`). A row that has too little is read again, and lists more.
+
+Where that is far to go, all entries of the free columns are looked at (`near_free.py`). Let y be the least label of all
+other columns then. What is unlisted leads to these alone, and so to a free column by y more. So labels from the columns
+are right up to SLACK + y (FAR), and a path of length d is right if d - y is within each limit of the row's tree.
 """
 
 from typing import Any
@@ -25,7 +29,8 @@ import numpy as np
 from kernels.lap.cpu.borrowed import borrowed
 from kernels.lap.cpu.near import CAPACITY, GAVE_UP, Near
 from kernels.lap.cpu.near_back import FAR, LEAST_SLACK, RISEN, SLACK, WINDOW, Both, list_more, make_room, slack_of
-from kernels.lap.cpu.near_path import TIE, drop_first, least_now, least_place, push
+from kernels.lap.cpu.near_free import Ahead, label_over, offer_whole
+from kernels.lap.cpu.near_path import drop_first, least_now, least_place, push
 from kernels.lap.cpu.shortlist import inner, jit
 from kernels.lap.cpu.whole import Whole, inlined
 from kernels.lap.cpu.whole_path import PATHS, READ, TOO_WIDE
@@ -38,18 +43,6 @@ MOST_WIDER = 16
 """Rows that one search may read again, because it comes to their limits."""
 A_COLUMN = 128
 """Rows that the row's search has reached for each free column before these are read whole: it takes as long."""
-Ahead = tuple[Any, Any, int, int]
-"""The length of the best path so far, the node where it meets, the heap's size, and how many columns are ready."""
-
-
-@inlined
-def label_over(s: Whole, entry: tuple[Any, Any], own: Any, level: Any, base: Any) -> Any:
-    """The label that an entry (cost, price) gives at distance `base`, in a row whose pair is `own`."""
-    value, (cost, price) = s.v.dtype.type, entry
-    over = value(value(cost - price) - own)
-    if s.flip != 0 and over <= TIE * (abs(own) + abs(cost)):
-        over = value(0)
-    return value(max(level, value(base + over)))
 
 
 @inlined
@@ -111,45 +104,6 @@ def offer_back(s: Whole, near: Near, both: Both, j: int, level: Any, found: Ahea
         elif length <= both.most[FAR]:
             size = push(both.heap_keys, both.heap_items, size, length, m)
     return best, meet, size, n_ready
-
-
-@inner
-def offer_whole(s: Whole, near: Near, both: Both, source: int, n_free: int, found: Ahead) -> tuple[Any, Ahead]:
-    """Labels from all entries of the free columns, which are the first `n_free` that are ready; and the least of them.
-
-    The heap is made anew: it has left out what lay beyond SLACK.
-    """
-    s, near, both = borrowed(s), borrowed(near), borrowed(both)
-    value, zero, keys, back, settled = s.v.dtype.type, s.v.dtype.type(0), s.keys, both.back, s.closed
-    best, meet, size, n_ready = found
-    settled[:] = 0
-    for t in range(n_ready):
-        settled[both.ready[t]] = 1
-    for t in range(n_free):
-        j = both.ready[t]
-        for i in range(s.col_of.size):
-            m, cost = s.col_of[i], s.cost[i, j]
-            if value(cost - s.v[j]) >= s.inf:  # forbidden
-                continue
-            length = label_over(s, (cost, s.v[j]), both.own[i], zero, zero)
-            if m >= 0 and length < back[m] and settled[m] == 0:
-                back[m], both.onward[m] = length, j
-            elif i == source and length < keys[j]:
-                keys[j], s.parent[j] = length, i
-                if length < best:
-                    best, meet = length, np.int64(j)
-    least, size = s.inf, 0
-    for m in range(s.v.size):
-        if s.row_of[m] >= 0:
-            least = min(least, back[m])
-    both.most[FAR] = value(both.most[SLACK] + least) if least < s.inf else s.inf
-    for m in range(s.v.size):
-        if settled[m] == 0 and back[m] < s.inf:
-            if keys[m] < s.inf and value(keys[m] + back[m]) < best:
-                best, meet = value(keys[m] + back[m]), np.int64(m)
-            if back[m] <= both.most[FAR]:
-                size = push(both.heap_keys, both.heap_items, size, back[m], m)
-    return least if least < s.inf else zero, (best, meet, size, n_ready)
 
 
 @inlined

@@ -11,7 +11,7 @@ import numba
 import numpy as np
 
 from kernels.lap.cpu import by_rows, near, near_rows, whole
-from kernels.lap.cpu.near_rows import TOGETHER
+from kernels.lap.cpu.near_vectors import TOGETHER
 from kernels.lap.cpu.shortlist import jit
 from kernels.lap.cpu.whole import inlined
 from kernels.lap.warm import OUT_OF_PROPORTION, RUN, SAMPLE
@@ -41,7 +41,7 @@ class Early:
     def __call__(self) -> float | None:
         """List all rows; returns the largest magnitude, or None where costs are not all finite or tie too much."""
         none = INFINITE[self._cost.dtype]
-        most: AnyIntegers = np.zeros(near_rows.TOGETHER + 1, none.dtype)
+        most: AnyIntegers = np.zeros(TOGETHER + 1, none.dtype)
         most[-1] = none
         v = self.prices
         col_of, rows = np.empty(v.size, np.int64), max(1, near_rows.PIECE // v.size)

@@ -120,6 +120,9 @@ async def _laid(built: Built, travellers: set[str], job: Job | None) -> None:
         except BlockingIOError:  # another process is at the arena
             visit.laid.at_once = False
             await run_in_threadpool(_kept, built, travellers)
+        for source in built.sources.values():
+            if source.sink is not None:
+                source.sink.foresee()  # whoever waits for an answer mostly asks again
     except (JobError, OSError):
         if job is not None:
             with suppress(JobError):

@@ -27,6 +27,7 @@ from workers.store import pieces
 from workers.store.arena import MARK
 from workers.store.digests import PIECE, digest_of, leaves_of
 from workers.store.folder import Folder
+from workers.store.in_hand import InHand
 from workers.store.names import name_of
 from workers.store.store import Store
 
@@ -141,6 +142,23 @@ def test_the_disk_is_left_alone_for_a_moment(app: tuple[Any, httpx.Client], monk
     assert solve(client, cost[::-1], {"Prefer": "wait=0"}).status_code == 202  # who is told that it is kept waits
     asyncio.run_coroutine_threadsafe(own.state.settling.finish(), own.state.waiting._loop).result(30)
     assert not folder_of(own).is_laid(name)
+
+
+def test_memory_for_the_next_is_had_by_who_waits_and_not_at_the_cost_of_blobs(
+    app: tuple[Any, httpx.Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, client = app
+    had: list[int] = []
+    monkeypatch.setattr(InHand, "prepare", lambda hand, size, threads: had.append(size))
+    for k in (32, 33):
+        assert client.post("/v1/blobs", content=npy(long_cost(k))).status_code == 201
+    cost = long_cost(34)
+    assert solve(client, cost).status_code == 200
+    until = time.monotonic() + 10
+    while not had:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert had == [len(npy(cost))]
 
 
 def test_an_array_that_is_read_where_it_lies_goes_to_a_clerk_without_a_copy(

@@ -308,6 +308,11 @@ class Writer:
         named = {} if reading.dtype is None else {"dtype": reading.dtype}
         return Upload(frozen(self.digest, reading), self.size, describe(reading.value) | named)
 
+    def foresee(self) -> None:
+        """Have memory for the next upload, which may be as long; as for any, that of old blobs is taken for it."""
+        if self._slab is not None:
+            self._expected.again(self._slab.size)
+
     def close(self) -> None:
         """Drop the bytes, unless they were kept."""
         if not self._closed:
@@ -316,8 +321,6 @@ class Writer:
                 self._blocks.close()
             if self._slab is not None:
                 self._slab.close()
-                if self._look:
-                    self._expected.again(self._slab.size)
         self._spool.close()
 
     def __enter__(self) -> "Writer":

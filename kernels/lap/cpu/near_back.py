@@ -17,7 +17,7 @@ from kernels.lap.cpu.whole import Whole, inlined
 from kernels.lap.cpu.whole_path import READ
 from kernels.problems.arrays import Costs, Indices32
 
-RISEN, SLACK, WINDOW, FAR = range(4)
+RISEN, SLACK, WINDOW = range(3)
 LEAST_SLACK = 4
 """Rows with less slack than the first window over this are read again before the next search."""
 
@@ -40,24 +40,21 @@ class Both(NamedTuple):
     reached: Indices32
     heap_keys: Costs
     heap_items: Indices32
-    most: Costs  # RISEN, SLACK, WINDOW; FAR: up to where labels from the free columns are known
+    most: Costs  # RISEN, SLACK
 
 
-@jit
 def new_both(s: Whole, near: Near) -> Both:
     """The lists of `near` by columns, and room for labels."""
-    n_rows, n_cols, kind = s.col_of.size, s.v.size, s.v.dtype
-    listed, offers = np.int64(0), 2 * n_rows + LONGEST  # a row that is read again lists a column once more
-    for i in range(n_rows):
-        listed += max(np.int32(0), near.held[i])
+    n_rows, n_cols = s.cost.shape
+    listed, offers = n_rows * CAPACITY, 2 * n_rows + LONGEST  # a row that is read again lists a column once more
     both = Both(
-        np.zeros(n_cols + 2, np.int32), np.empty(listed, np.int32), np.empty(listed, kind),
+        np.zeros(n_cols + 2, np.int32), np.empty(listed, np.int32), np.empty(listed, s.v.dtype),
         np.full(n_cols, -1, np.int32), np.empty(near.cols.size, np.int32), np.empty(near.cols.size, np.int32),
-        np.zeros(n_rows, kind), s.v.copy(), np.empty(n_cols, kind), np.empty(n_cols, np.int32),
-        np.empty(n_cols, np.int32), np.empty(offers, kind), np.empty(offers, np.int32),
-        np.empty_like(near.heap_keys), np.empty_like(near.heap_items), np.zeros(4, kind),
+        np.zeros(n_rows, s.v.dtype), s.v.copy(), np.empty(n_cols, s.v.dtype), np.empty(n_cols, np.int32),
+        np.empty(n_cols, np.int32), np.empty(offers, s.v.dtype), np.empty(offers, np.int32),
+        np.empty_like(near.heap_keys), np.empty_like(near.heap_items),
+        np.array([0, 0, near.window[0]], s.v.dtype),
     )  # fmt: skip
-    both.most[WINDOW] = near.window[0]
     link(s, near, both)
     return both
 

@@ -16,10 +16,6 @@ For all other entries one of the sums takes nothing, and it is as in a search fr
 
 A search goes on only where no unlisted entry can matter: from the row's end up to the `limit` of each row that it
 reached, from the columns' end up to SLACK (`near_back.py`). A row that has too little is read again, and lists more.
-
-Where that is far to go, all entries of the free columns are looked at (`near_free.py`). Let y be the least label of all
-other columns then. What is unlisted leads to these alone, and so to a free column by y more. So labels from the columns
-are right up to SLACK + y (FAR), and a path of length d is right if d - y is within each limit of the row's tree.
 """
 
 from typing import Any
@@ -28,9 +24,8 @@ import numpy as np
 
 from kernels.lap.cpu.borrowed import borrowed
 from kernels.lap.cpu.near import CAPACITY, GAVE_UP, Near
-from kernels.lap.cpu.near_back import FAR, LEAST_SLACK, RISEN, SLACK, WINDOW, Both, list_more, make_room, slack_of
-from kernels.lap.cpu.near_free import Ahead, label_over, offer_whole
-from kernels.lap.cpu.near_path import drop_first, least_now, least_place, push
+from kernels.lap.cpu.near_back import LEAST_SLACK, RISEN, SLACK, WINDOW, Both, list_more, make_room, slack_of
+from kernels.lap.cpu.near_path import TIE, drop_first, least_now, least_place, push
 from kernels.lap.cpu.shortlist import inner, jit
 from kernels.lap.cpu.whole import Whole, inlined
 from kernels.lap.cpu.whole_path import PATHS, READ, TOO_WIDE
@@ -41,8 +36,18 @@ SHARE = 8
 """One row in so many may be read again in all, for SLACK."""
 MOST_WIDER = 16
 """Rows that one search may read again, because it comes to their limits."""
-A_COLUMN = 128
-"""Rows that the row's search has reached for each free column before these are read whole: it takes as long."""
+Ahead = tuple[Any, Any, int, int]
+"""The length of the best path so far, the node where it meets, the heap's size, and how many columns are ready."""
+
+
+@inlined
+def label_over(s: Whole, entry: tuple[Any, Any], own: Any, level: Any, base: Any) -> Any:
+    """The label that an entry (cost, price) gives at distance `base`, in a row whose pair is `own`."""
+    value, (cost, price) = s.v.dtype.type, entry
+    over = value(value(cost - price) - own)
+    if s.flip != 0 and over <= TIE * (abs(own) + abs(cost)):
+        over = value(0)
+    return value(max(level, value(base + over)))
 
 
 @inlined
@@ -101,7 +106,7 @@ def offer_back(s: Whole, near: Near, both: Both, j: int, level: Any, found: Ahea
         if length == level:
             both.ready[n_ready] = m
             n_ready += 1
-        elif length <= both.most[FAR]:
+        elif length <= both.most[SLACK]:
             size = push(both.heap_keys, both.heap_items, size, length, m)
     return best, meet, size, n_ready
 
@@ -142,8 +147,6 @@ def find(s: Whole, near: Near, both: Both, source: int) -> tuple[Any, Any, int, 
     s, near, both = borrowed(s), borrowed(near), borrowed(both)
     value, zero = s.v.dtype.type, s.v.dtype.type(0)
     n_back, n_ready, size, size_back = begin(s, both), 0, 0, 0
-    n_free, first_hop = n_back, zero
-    both.most[FAR] = both.most[SLACK]
     least = least_now(s, near, source)
     if least >= s.inf:
         return s.inf, zero, NOBODY, 0, 0
@@ -158,15 +161,9 @@ def find(s: Whole, near: Near, both: Both, source: int) -> tuple[Any, Any, int, 
             size_back = least_left(both.heap_keys, both.heap_items, both.back, size_back)
         top = level if at < n_ready else near.heap_keys[0] if size > 0 else s.inf
         top_back = level_back if at_back < n_back else both.heap_keys[0] if size_back > 0 else s.inf
-        met = best < s.inf and (top >= best or min(top_back, both.most[FAR]) >= value(best - top))
-        if met and value(best - first_hop) <= limit:
+        met = best < s.inf and (top >= best or min(top_back, both.most[SLACK]) >= value(best - top))
+        if met and best <= limit:
             return best, value(best - min(top, best)), meet, n_ready, n_back
-        stuck = met or top > limit or (top_back > both.most[FAR] and n_back < n_ready)
-        if stuck and n_free > 0 and n_ready >= A_COLUMN * n_free:
-            first_hop, offered = offer_whole(s, near, both, source, n_free, (best, meet, size_back, n_back))
-            best, meet, size_back, n_back = offered
-            n_free = 0
-            continue
         if at >= 0 and (met or top > limit):
             place, wider = least_place(near.limit, at), wider + 1
             i, base = source, zero
@@ -175,7 +172,7 @@ def find(s: Whole, near: Near, both: Both, source: int) -> tuple[Any, Any, int, 
             reach = value(value(near.limit[place] - base) + both.most[WINDOW])
             if wider > MOST_WIDER or not list_more(s, near, both, i, reach):
                 break
-        elif at >= 0 and n_back < n_ready and top_back <= both.most[FAR]:
+        elif at >= 0 and n_back < n_ready and top_back <= both.most[SLACK]:
             if at_back == n_back:
                 level_back = top_back
                 both.ready[n_back] = both.heap_items[0]

@@ -48,7 +48,7 @@ def test_small_pieces_in_threads_have_the_answer_of_one(monkeypatch: pytest.Monk
     whole = CARD.solve(problem, options, Deadline(), "cpu")
     monkeypatch.setattr(rejecting, "PIECE", 64)
     monkeypatch.setattr(rejecting, "CHUNK", 512)
-    monkeypatch.setattr(rejecting, "_threads_for", lambda _: 5)
+    monkeypatch.setattr(rejecting, "threads_for", lambda *_: 5)
     apart = CARD.solve(problem, options, Deadline(), "cpu")
     assert counts == [1 + (numba.get_num_threads() > 1), 5]
     for name in ("assignment", "u", "v"):

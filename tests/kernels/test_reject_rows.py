@@ -117,7 +117,7 @@ def test_problems_that_nobody_took_in_time_have_a_first_answer(threads: int, mon
     monkeypatch.setattr(rejecting, "_greedily", counted)
     monkeypatch.setattr(rejecting, "PIECE", 300)
     monkeypatch.setattr(rejecting, "CHUNK", 1000)
-    monkeypatch.setattr(rejecting, "_threads_for", lambda _: threads)
+    monkeypatch.setattr(rejecting, "threads_for", lambda *_: threads)
     for looks in (0, 4):
         solution = CARD.solve(problem, options, Patience(looks))
         assert solution.termination is Termination.TIME_LIMIT

@@ -1,11 +1,13 @@
 """Memory that is used again: nobody reads another's bytes, no death leaves it held, and without room it is files."""
 
+import contextlib
 import fcntl
 import io
 import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -331,10 +333,32 @@ def test_a_slab_in_hand_goes_back_where_another_size_is_asked_for(arena: Arena, 
     assert [path.stat().st_size for path in arena.spare.iterdir()] == [SIZE]
     other.close()
     hand.prepare(SIZE, threads)
-    hand.close()
+    own = hand.take(SIZE, threads)
+    assert own is not None
+    own.close()
     assert sorted(path.stat().st_size for path in arena.spare.iterdir()) == [SIZE, 3 * SIZE]
     hand.prepare(3 * SIZE, threads)  # too large a part of all
     assert not list(arena._taken.iterdir())
+
+
+def test_there_is_one_slab_in_hand_however_many_prepare(
+    arena: Arena, threads: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for file in "abc":
+        lay(arena, threads, file, 1)
+    for file in "abc":
+        arena.settled(file)
+    hand, both, take = InHand(Arena(arena.root, 16 * SIZE)), threading.Barrier(2), Arena.take_used
+
+    def late(own: Arena, size: int, pool: Any) -> Any:
+        with contextlib.suppress(threading.BrokenBarrierError):  # the other thread is not let in
+            both.wait(0.2)
+        return take(own, size, pool)
+
+    monkeypatch.setattr(Arena, "take_used", late)
+    list(threads.map(lambda _: hand.prepare(SIZE, threads), range(2)))
+    assert len(hand._slabs) == 1
+    assert len(list(arena._taken.iterdir())) == 1
 
 
 def test_a_slab_in_the_hand_of_who_dies_is_anybodys(arena: Arena, threads: Any) -> None:

@@ -4,6 +4,7 @@ To find one under the lock of all processes and to map it takes a quarter of a m
 headers of a request and its first byte. A client that asks again mostly sends as much as before.
 """
 
+import threading
 from collections import deque
 from concurrent.futures import Executor
 
@@ -20,6 +21,7 @@ class InHand:
     def __init__(self, arena: Arena) -> None:
         self._arena = arena
         self._slabs: deque[Slab] = deque()
+        self._preparing = threading.Lock()
 
     def take(self, size: int, threads: Executor) -> Slab | None:
         """As `Arena`."""
@@ -35,14 +37,12 @@ class InHand:
 
     def prepare(self, size: int, threads: Executor) -> None:
         """Have one of that size for the next upload, if there is one that was used before. In any thread."""
-        if self._slabs or size * SHARE > self._arena.most:
+        if size * SHARE > self._arena.most or not self._preparing.acquire(blocking=False):
             return
-        slab = self._arena.take_used(size, threads)
-        if slab is not None:
-            slab.ready(0)
-            self._slabs.append(slab)
-
-    def close(self) -> None:
-        """Give it back."""
-        while self._slabs:
-            self._slabs.popleft().close()
+        try:  # one thread at a time: two would both find that there is none
+            slab = None if self._slabs else self._arena.take_used(size, threads)
+            if slab is not None:
+                slab.ready(0)
+                self._slabs.append(slab)
+        finally:
+            self._preparing.release()

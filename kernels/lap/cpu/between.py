@@ -4,20 +4,17 @@ Each row is one line of costs. Its loop runs over the columns and has no branch,
 formulas and the order of their roundings are in `kernels/problems/clouds.py`; nothing may be fused or reordered.
 """
 
-import math
-
-import numba
 import numpy as np
 
 from kernels.lap.cpu.shortlist import inner, jit
-from kernels.lap.cpu.threads import in_threads
+from kernels.lap.cpu.threads import in_threads, threads_for
 from kernels.problems import Rejecting
 from kernels.problems.arrays import Floats, Indices, Reals, untouched
 from kernels.problems.clouds import ROUNDED, PointRejecting
 from kernels.problems.points import Points
 
-LEAST, PIECES = 1 << 15, 2
-"""Costs that take some 30 us, which is less than a thread takes to wake; and pieces for each thread."""
+A_WAKE, PIECES = 1 << 15, 2
+"""Costs that are worked out in the time that one more thread costs all others, some 30 us; pieces for each thread."""
 IOU, SQEUCLIDEAN, EUCLIDEAN, CITYBLOCK = range(len(ROUNDED))
 """Places in ROUNDED, which loops are told."""
 
@@ -32,7 +29,7 @@ def written_out(problem: PointRejecting) -> Rejecting:
     if metric == IOU:
         areas = (y[:, 2] - y[:, 0]) * (y[:, 3] - y[:, 1])
     across = untouched(np.ascontiguousarray(y.T))
-    threads = min(numba.get_num_threads(), 1 + math.isqrt(len(costs) // LEAST))
+    threads = threads_for(len(costs), A_WAKE)
     cuts = np.searchsorted(first, np.linspace(0, len(costs), PIECES * threads + 1)[1:-1])
     ends = np.unique(np.concatenate([[0], cuts, [len(wide)]])).tolist()
     owner = np.searchsorted(starts[1:, 1], ends, side="right").tolist()

@@ -1,7 +1,7 @@
 """Small problems of `reject.py` one after the other, in compiled calls that share them out among themselves.
 
 Each thread makes one call for many pieces. A call of Python's takes its lock twice: 16 threads that did so for each of
-38 pieces took 4.3 to 4.8 ms for what one did in 6. Who takes which piece is no part of the answer.
+38 pieces took 3.0 ms on an H200 host for what one did there in 7.3. Who takes which piece is no part of the answer.
 """
 
 import numpy as np

@@ -8,20 +8,18 @@
 The steps are in `reject.py`. The longer side of a problem is its columns here: others are turned.
 """
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numba
 import numpy as np
 
 from kernels.deadline import Deadline
 from kernels.lap.cpu import reject as steps
 from kernels.lap.cpu.counter import new_counter, take
 from kernels.lap.cpu.reject_pieces import solve_pieces
-from kernels.lap.cpu.threads import together
+from kernels.lap.cpu.threads import threads_for, together
 from kernels.lap.masks import BEYOND, infinity
 from kernels.lap.members import BEST_TO_WORST, CODES
 from kernels.problems import FORBIDDEN, UNASSIGNED, Rejecting
@@ -38,7 +36,7 @@ CHUNK = 1 << 18
 PIECE = 1 << 13
 """Entries of what a thread takes at once: 0.015 ms, the most that others wait for at the end."""
 A_WAKE = 1 << 15
-"""Entries that are solved in the time that one more thread costs all others: see `_threads_for`."""
+"""Entries that are solved in the time that one more thread costs all others: see `threads_for`."""
 WORK = 1 << 22
 REDUCED = 1 << 27
 """Entries that row reductions of a large problem read at most, beyond one look at each row."""
@@ -148,7 +146,7 @@ def _solve_small(books: Books, small: Integers, deadline: Deadline, solve_one: S
                 return
             left = solve_pieces(counter, ends, small, CHUNK, *given)
 
-    together(some, _threads_for(int(before[-1])))
+    together(some, threads_for(int(before[-1]), A_WAKE))
     np.maximum(books.col_of, UNASSIGNED, out=books.col_of)
     for piece, ended in late:
         for k in small[ends[min(piece, len(ends) - 1)] :].tolist():
@@ -158,15 +156,6 @@ def _solve_small(books: Books, small: Integers, deadline: Deadline, solve_one: S
                 _greedily(books, k, ended)
     for k in np.flatnonzero(~solved).tolist():
         _ordinary(books, k, deadline, solve_one)
-
-
-def _threads_for(entries: int) -> int:
-    """How many threads are woken: with so many, another one would cost what it saves.
-
-    One that is woken takes Python's lock and gives it, at its beginning and at its end, while the others wait for it.
-    So t threads take w / t + t s for work of w, which is least at t = sqrt(w / s).
-    """
-    return min(int(numba.get_num_threads()), 1 + math.isqrt(entries // A_WAKE))
 
 
 def _lines(books: Books, k: int) -> tuple[Amounts, Amounts, Amounts, Amounts, Amounts]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import math
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
@@ -24,6 +25,15 @@ def in_threads(work: Callable[[T], None], pieces: Iterable[T], threads: int) -> 
             work(piece)
 
     together(some, threads)
+
+
+def threads_for(work: int, a_wake: int) -> int:
+    """How many threads are woken for so much work; `a_wake` of it is done in the time that one more costs all others.
+
+    One that is woken takes Python's lock and gives it, at its beginning and at its end, while the others wait for it.
+    So t threads take w / t + t s for work of w, which is least at t = sqrt(w / s): another would cost what it saves.
+    """
+    return min(int(numba.get_num_threads()), 1 + math.isqrt(work // a_wake))
 
 
 def together(some: Callable[[], None], threads: int) -> None:

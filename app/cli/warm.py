@@ -6,6 +6,7 @@ CUDA kernels of all sizes are compiled for each kind of GPU that is here. `--cub
 need not be here: an image is made where there are none.
 """
 
+import gc
 import os
 import time
 from argparse import Namespace
@@ -17,6 +18,10 @@ from kernels import SOLVERS, Device, keep_cubins, shelf, solve_each_form
 from workers.runtime import devices, warmed
 
 FOLDER = "ALLOT_CUBINS_DIR"
+RARELY = 50_000, 20, 100
+"""When to look for garbage while compiling. A compiler makes millions of objects that stay: looking at Python's own
+pace takes a fifth of the time (226 s of one core for `lap`, 179 s so), and saves a few hundred MiB of a process that
+ends."""
 
 
 def warm(args: Namespace) -> int:
@@ -50,6 +55,7 @@ def warm(args: Namespace) -> int:
 def warm_one(name: str, device: Device) -> tuple[str, list[shelf.Form]]:
     """Compile one solver for one device; "" or what went wrong, and the CUDA kernels that it asked for."""
     choose_folder()
+    gc.set_threshold(*RARELY)
     try:
         SOLVERS[name].warm_up(device)
         solve_each_form(SOLVERS[name], device)

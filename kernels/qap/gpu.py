@@ -35,8 +35,8 @@ LARGEST_N = 2048
 """Beyond this no tiling of the exchanges fits a block."""
 GENERATIONS_BEFORE_PROOF = 60
 GROWING, STEADY = gpu_memetic.Policy(), gpu_memetic.Policy(growth=1)
-"""The second is for a search before something else. Where many members tie, as on a grid, each generation is an epoch of
-its own, and 60 that grow take seconds."""
+"""The second is for a search before something else. Where many members tie, as on a grid, each generation is an epoch
+of its own, and 60 that grow take seconds."""
 GENERATIONS_WITHOUT_LIMIT = 200
 SHARE_OF_EASY, SHARE_OF_HARD = 0.05, 0.5
 """The population's share of the device beside a tree that is likely to end and one that is not."""

@@ -119,7 +119,9 @@ def proved_on(monkeypatch: pytest.MonkeyPatch, problem: QuadraticAssignment, **h
             time.sleep(0.005)
         return SimpleNamespace(permutation=people.start, termination=watched.expired(), generations=1, moves=1)
 
-    def search(problem: Any, options: Any, deadline: Any, start: Indices, target: Any) -> outcome.Searched:
+    def search(
+        problem: Any, options: Any, deadline: Any, start: Indices, target: Any, policy: Any = None
+    ) -> outcome.Searched:
         return outcome.Searched(start, Termination.ITERATION_LIMIT, 1, {"rounds": 1, "moves": 1}, [])
 
     monkeypatch.setattr(gpu.gpu_memetic, "compiled", lambda *given: True)

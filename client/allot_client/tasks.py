@@ -295,7 +295,7 @@ def _of_frames(left: list[Any], right: list[Any], options: Mapping[str, Any], ot
     if found is None:
         return as_costs()
     made = task("lap", {**rest, **found, **_prices(others)}, options)
-    shapes = tuple(map(tuple, found["sizes"].tolist()))
+    shapes = tuple(zip(*found["sizes"].T.tolist(), strict=True))
     return replace(made, home=Home(sizes=shapes), as_costs=as_costs)
 
 

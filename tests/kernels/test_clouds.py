@@ -10,10 +10,11 @@ import pytest
 from kernels import SOLVERS, Array, Certificate, Deadline, Device, InvalidProblem, Solution, recheck, solve_and_prove
 from kernels.certificates.exact import rounded_points
 from kernels.certificates.rejecting import between as own_costs
-from kernels.certificates.rejecting import certify, pair_loops
+from kernels.certificates.rejecting import certify, many, pair_loops
 from kernels.lap import extended
-from kernels.lap.cpu import between
+from kernels.lap.cpu import between, rejecting
 from kernels.lap.cpu import solver as cpu
+from kernels.lap.cpu.reject_pieces import solve_pieces
 from kernels.problems import Rejecting
 from kernels.problems.clouds import ROUNDED, PointRejecting
 from kernels.problems.points import PointAssignment
@@ -192,11 +193,11 @@ def test_a_large_problem_is_written_out_in_threads() -> None:
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16])
 def test_loops_are_compiled_for_one_form(dtype: Any) -> None:
     """What a worker has compiled is what jobs need, of whatever type and from wherever their points come."""
-    loops: list[Any] = [between.write_rows, *(getattr(pair_loops, name) for name in own_costs.LOOPS.values())]
-    between.warm_up()
-    own_costs.warm_up()
+    loops: list[Any] = [between.write_rows, solve_pieces, pair_loops.write, pair_loops.prove_pairs]
+    for warm_up in (between.warm_up, rejecting.warm_up, own_costs.warm_up, many.warm_up):
+        warm_up()
     known = [loop.signatures for loop in loops]
-    assert all(len(forms) == 1 for forms in known)
+    assert all(known)
     for metric in ROUNDED:
         points = as_points(frames(3, SIZES, metric, dtype), 4 if metric == "iou" else 3)
         mapped = {
@@ -237,6 +238,7 @@ def test_costs_that_the_solver_got_wrong_are_found_out(
 
     _, (_, right) = answered(points, metric=metric)
     monkeypatch.setattr(between, "written_out", wrong)
+    monkeypatch.setattr(rejecting, "LARGE", 1)  # so that all costs are written out
     problem = CARD.build(points, CARD.options(metric=metric))
     solution = CARD.solve(problem, CARD.options(metric=metric), Deadline(), "cpu")
     assert solution.termination == "optimal"
@@ -268,6 +270,7 @@ def test_one_bit_of_a_cost_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None
 
     right = answered({"x": x, "y": y}, metric="iou", cost_limit=0.8)[1][1]
     monkeypatch.setattr(between, "written_out", wrong)
+    monkeypatch.setattr(rejecting, "LARGE", 1)  # so that all costs are written out
     problem = CARD.build({"x": x, "y": y}, CARD.options(metric="iou", cost_limit=0.8))
     solution = CARD.solve(problem, CARD.options(metric="iou", cost_limit=0.8), Deadline(), "cpu")
     found = certify(problem, solution)

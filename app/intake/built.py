@@ -13,6 +13,7 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 
 from app.intake.gathered import Gathered, Source
+from app.intake.reading import IN_PLACE_ELEMENTS
 from app.intake.visit import Visit
 from app.intake.weighing import Question, Weighed, elements, weigh
 from kernels import Solver, TooMuch, at_most
@@ -21,7 +22,6 @@ from workers.jobs.job import WorkerInfo
 from workers.store.disk import room
 from workers.store.unpack import Scratch
 
-IN_PLACE_ELEMENTS = 1 << 20
 AT_ONCE_ELEMENTS = 1 << 12
 """So few are looked through in less time than another thread takes to begin."""
 IN_PLACE_MADE, AT_ONCE_MADE = 1 << 22, 1 << 16

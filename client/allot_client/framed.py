@@ -56,6 +56,9 @@ def _is_taken(options: Mapping[str, Any]) -> bool:
 def joined(left: Sequence[Array], right: Sequence[Array], options: Mapping[str, Any]) -> dict[str, Array] | None:
     """The inputs of frames `left` (m, d) and `right` (n, d): x, y and sizes; None where their costs are to be sent.
 
+    What lies in one piece is sent as one: in x, the points of all columns behind those of all rows. A service takes less
+    time over each input than over its bytes.
+
     Raises:
         ValueError: boxes of which a corner is beyond its opposite.
     """
@@ -72,7 +75,8 @@ def joined(left: Sequence[Array], right: Sequence[Array], options: Mapping[str, 
     known = widths[lengths > 0] if metric == "iou" else widths
     if not costs or known.min() != known.max():
         return None
-    x, y = _laid(left, right, kinds, (int(sizes[:, 0].sum()), int(known[0])))
+    rows = int(sizes[:, 0].sum())
+    x, y, both = _laid(left, right, kinds, rows, int(known[0]))
     if not worth_it(x, y, costs):
         return None
     if metric == "iou":
@@ -80,19 +84,19 @@ def joined(left: Sequence[Array], right: Sequence[Array], options: Mapping[str, 
             return None
         for name, side, frames in (("x", x, left), ("y", y, right)):
             boxes.refuse_turned(name, side, frames)
-    return {"x": x, "y": y, "sizes": sizes}
+    return {"x": x, "y": y, "sizes": sizes} if both is None else {"x": both, "sizes": sizes}
 
 
 def _laid(
-    left: Sequence[Array], right: Sequence[Array], kinds: set[np.dtype[Any]], first: tuple[int, int]
-) -> tuple[Array, Array]:
-    """The points of all frames of either side, one after the other; those of the left one have the shape `first`.
+    left: Sequence[Array], right: Sequence[Array], kinds: set[np.dtype[Any]], rows: int, width: int
+) -> tuple[Array, Array, Array | None]:
+    """The points of all frames of either side, one after the other; and of both, where these lie in one piece.
 
     Arrays of one type that lie in C order are joined as bytes are, which takes NumPy four times as long.
     """
     if len(kinds) == 1 and (kind := next(iter(kinds))).isnative:
         with contextlib.suppress(TypeError):  # of an array in another order
-            both = np.frombuffer(b"".join([*left, *right]), kind).reshape(-1, first[1])
-            return both[: first[0]], both[first[0] :]
+            both = np.frombuffer(b"".join([*left, *right]), kind).reshape(-1, width)
+            return both[:rows], both[rows:], both
     x, y = (np.concatenate([one for one in side if len(one)] or [side[0]]) for side in (left, right))
-    return x, y
+    return x, y, None

@@ -83,6 +83,8 @@ def wants_clouds(inputs: Inputs, cost_limit: float | None) -> bool:
 def rejecting_points(inputs: Inputs, metric: str, maximize: bool, cost_limit: float | None) -> PointRejecting:
     """Build from `x`, `y`, `sizes` where there are several problems, and limit or prices as `rejecting_assignment`.
 
+    Beside `sizes` `y` may be left out: `x` then holds the points of all rows, and behind them those of all columns.
+
     Raises:
         InvalidProblem: another metric than those of ROUNDED, another input; points that are missing, not finite, beyond
             1e100 or, as integers, 2^53; boxes that are none; sizes that do not add up; prices as in `rejecting.py`.
@@ -92,6 +94,7 @@ def rejecting_points(inputs: Inputs, metric: str, maximize: bool, cost_limit: fl
         raise InvalidProblem("metric", f"is {metric}; beside {beside} expected one of {', '.join(ROUNDED)}")
     if other := sorted(set(inputs) - {"x", "y", "u0", "v0", "sizes", *PRICES}):
         raise InvalidProblem(other[0], "is given beside x and y; expected a matrix of costs, or points")
+    inputs = _apart(inputs)
     x, y = _cloud("x", inputs), _cloud("y", inputs)
     form, sizes = _sizes(inputs, x, y)
     refuse_what_does_not_fit(inputs, maximize, cost_limit)
@@ -105,6 +108,19 @@ def rejecting_points(inputs: Inputs, metric: str, maximize: bool, cost_limit: fl
     dtype = np.result_type(x, y)
     points = Points(x.astype(dtype, copy=False), y.astype(dtype, copy=False), metric)
     return PointRejecting(costs[:0], sizes, prices[0], prices[1], maximize, form, extents, strict, points)
+
+
+def _apart(inputs: Inputs) -> Inputs:
+    """With `y`, where the points of all columns stand in `x` behind those of all rows. Both are views."""
+    both = inputs.get("x")
+    if "y" in inputs or "sizes" not in inputs or not isinstance(both, np.ndarray) or not both.ndim:
+        return inputs
+    rows, columns = (sum(side) for side in sizes_of(inputs, (0,)).T.tolist())
+    if len(both) != rows + columns:
+        raise InvalidProblem(
+            "x", f"has {len(both)} points and y is left out; expected {rows + columns}, the sum of all sizes"
+        )
+    return {**inputs, "x": both[:rows], "y": both[rows:]}
 
 
 def _cloud(name: str, inputs: Inputs) -> Reals:

@@ -66,7 +66,7 @@ def test_frames_go_as_points_and_are_answered_as_costs(allot: Client, metric: st
     asked: list[dict[str, Any]] = [{"cost_limit": 0.8}, {}, {"maximize": True}, prices, {**prices, "maximize": True}]
     for options in asked:
         made = tasks.lap(None, {"metric": metric}, {"x": x, "y": y, **prices})
-        assert made.inputs.keys() == {"x", "y", "sizes", "reject_rows", "reject_cols"}
+        assert made.inputs.keys() == {"x", "sizes", "reject_rows", "reject_cols"}
         answer = allot.lap(x=x, y=y, metric=metric, **options)
         words = f"costs of the given points in float64, each step rounded to nearest ({metric})"
         assert words in answer.certificate.proved
@@ -188,7 +188,7 @@ def test_a_service_of_before_is_asked_once(service: Service, allot: Client) -> N
         asked = listening(client, refuses=True)
         for _ in range(2):
             assert told(client.lap(x=x, y=y, metric="iou", cost_limit=0.8)) == expected
-        assert asked == [{"x", "y", "sizes"}, *[{"cost", "sizes"}] * 2]
+        assert asked == [{"x", "sizes"}, *[{"cost", "sizes"}] * 2]
         assert told(client.lap(x=x[0], y=y[0], metric="iou", cost_limit=0.8)) == one
         assert told(client.submit("lap", {"x": x, "y": y}, metric="iou", cost_limit=0.8).result()) == expected
         assert asked[3:] == [{"cost"}, {"cost", "sizes"}]
@@ -211,7 +211,7 @@ def test_what_is_wrong_with_frames_is_asked_once_too(service: Service) -> None:
         for _ in range(2):
             with pytest.raises(InvalidInput, match="beside prices of lines"):
                 client.lap(x=x, y=y, metric="iou", cost_limit=0.8, reject_rows=[np.ones(3)])
-        assert asked == [{"x", "y", "sizes", "reject_rows"}] * 2
+        assert asked == [{"x", "sizes", "reject_rows"}] * 2
 
 
 @pytest.mark.parametrize("refuses", [False, True], ids=["today", "before"])

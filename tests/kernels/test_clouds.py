@@ -115,6 +115,22 @@ def test_an_answer_to_points_is_that_to_their_costs(metric: str, dtype: Any, dev
         verified(points, options, found)
 
 
+@pytest.mark.parametrize("sizes", [SIZES, [(0, 0), (0, 3)], [(2, 0)]])
+@pytest.mark.parametrize("metric", ROUNDED)
+def test_both_sides_may_stand_in_one_array(metric: str, sizes: list[tuple[int, int]]) -> None:
+    """The answer is the same, and `allot verify` reads it so, too."""
+    d = 4 if metric == "iou" else 3
+    apart = as_points([(np.zeros((0, d)), np.zeros((0, d))), *frames(3, sizes, metric)], d)
+    both = {"x": np.concatenate([apart["x"], apart["y"]]), "sizes": apart["sizes"]}
+    options = {"metric": metric, "cost_limit": 0.8}
+    _, expected = answered(apart, **options)
+    problem, found = answered(both, **options)
+    assert told(found) == told(expected)
+    verified(both, options, found)
+    assert np.shares_memory(problem.points.x, both["x"]) or not problem.points.x.size
+    assert np.shares_memory(problem.points.y, both["x"]) or not problem.points.y.size
+
+
 @pytest.mark.parametrize("count", [3, 40], ids=["few", "many"])
 @pytest.mark.parametrize("metric", ROUNDED)
 def test_boxes_that_touch_or_have_no_area(metric: str, count: int) -> None:
@@ -319,7 +335,11 @@ TWO = {"x": BOXES, "y": BOXES, "sizes": np.array([[1, 1], [1, 1]])}
         ({**TWO, "x": np.array([[2**60, 1, 1, 1]] * 2)}, {}, "x", "beyond 2^53"),
         ({**TWO, "x": BOXES.ravel()}, {}, "x", "expected a 2-dimensional array"),
         ({**TWO, "x": np.array([["a"] * 4] * 2)}, {}, "x", "has dtype"),
-        ({"x": BOXES, "sizes": TWO["sizes"]}, {}, "y", "is missing or sparse"),
+        ({"x": BOXES, "sizes": TWO["sizes"]}, {}, "x", "has 2 points and y is left out; expected 4, the sum of all"),
+        ({"x": BOXES, "sizes": np.array([[2**31 - 1] * 2] * 4)}, {}, "x", f"expected {8 * (2**31 - 1)}, the sum"),
+        ({"x": np.concatenate([BOXES, -BOXES]), "sizes": TWO["sizes"]}, {"metric": "iou"}, "y", "in problem 0 at [0]; expected"),
+        ({"x": BOXES}, {"cost_limit": 1.0}, "y", "is missing or sparse"),
+        ({"y": BOXES, "sizes": TWO["sizes"]}, {}, "x", "is missing or sparse"),
         ({**TWO, "cost": np.ones(2)}, {}, "cost", "is given beside x and y"),
         ({**TWO, "u0": np.ones(2)}, {}, "u0", "starts an assignment of all lines"),
         (TWO, {"cost_limit": 1.0, "maximize": True}, "cost_limit", "`maximize` is set"),

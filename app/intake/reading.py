@@ -16,7 +16,6 @@ from workers.store.layouts import BRAIN
 from workers.store.sniff import is_plain
 from workers.store.upload import Writer
 
-
 IN_PLACE_ELEMENTS = 1 << 20
 """A problem of so few numbers in all is built in this process."""
 

@@ -56,8 +56,8 @@ def _is_taken(options: Mapping[str, Any]) -> bool:
 def joined(left: Sequence[Array], right: Sequence[Array], options: Mapping[str, Any]) -> dict[str, Array] | None:
     """The inputs of frames `left` (m, d) and `right` (n, d): x, y and sizes; None where their costs are to be sent.
 
-    What lies in one piece is sent as one: in x, the points of all columns behind those of all rows. A service takes less
-    time over each input than over its bytes.
+    What lies in one piece is sent as one: in x, the points of all columns behind those of all rows. Each input takes a
+    service some time, however few its bytes.
 
     Raises:
         ValueError: boxes of which a corner is beyond its opposite.
@@ -96,7 +96,8 @@ def _laid(
     """
     if len(kinds) == 1 and (kind := next(iter(kinds))).isnative:
         with contextlib.suppress(TypeError):  # of an array in another order
-            both = np.frombuffer(b"".join([*left, *right]), kind).reshape(-1, width)
+            lying: list[Any] = [*left, *right]
+            both = np.frombuffer(b"".join(lying), kind).reshape(-1, width)
             return both[:rows], both[rows:], both
     x, y = (np.concatenate([one for one in side if len(one)] or [side[0]]) for side in (left, right))
     return x, y, None

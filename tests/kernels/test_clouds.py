@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from kernels import SOLVERS, Array, Certificate, Deadline, Device, InvalidProblem, Solution, recheck, solve_and_prove
+from kernels.arriving import glance, together
 from kernels.certificates.exact import rounded_points
 from kernels.certificates.rejecting import between as own_costs
 from kernels.certificates.rejecting import certify, many, pair_loops
@@ -18,6 +19,7 @@ from kernels.lap.cpu.reject_pieces import solve_pieces
 from kernels.problems import Rejecting
 from kernels.problems.clouds import ROUNDED, PointRejecting
 from kernels.problems.points import PointAssignment
+from kernels.problems.seen import Seen, note
 from tests.fuzz.judge import claim_of
 
 CARD = SOLVERS["lap"]
@@ -122,7 +124,7 @@ def test_both_sides_may_stand_in_one_array(metric: str, sizes: list[tuple[int, i
     d = 4 if metric == "iou" else 3
     apart = as_points([(np.zeros((0, d)), np.zeros((0, d))), *frames(3, sizes, metric)], d)
     both = {"x": np.concatenate([apart["x"], apart["y"]]), "sizes": apart["sizes"]}
-    options = {"metric": metric, "cost_limit": 0.8}
+    options: dict[str, Any] = {"metric": metric, "cost_limit": 0.8}
     _, expected = answered(apart, **options)
     problem, found = answered(both, **options)
     assert told(found) == told(expected)
@@ -337,7 +339,7 @@ TWO = {"x": BOXES, "y": BOXES, "sizes": np.array([[1, 1], [1, 1]])}
         ({**TWO, "x": np.array([["a"] * 4] * 2)}, {}, "x", "has dtype"),
         ({"x": BOXES, "sizes": TWO["sizes"]}, {}, "x", "has 2 points and y is left out; expected 4, the sum of all"),
         ({"x": BOXES, "sizes": np.array([[2**31 - 1] * 2] * 4)}, {}, "x", f"expected {8 * (2**31 - 1)}, the sum"),
-        ({"x": np.concatenate([BOXES, -BOXES]), "sizes": TWO["sizes"]}, {"metric": "iou"}, "y", "in problem 0 at [0]; expected"),
+        ({"x": np.concatenate([BOXES, -BOXES]), "sizes": TWO["sizes"]}, {"metric": "iou"}, "y", "in problem 0 at [0]"),
         ({"x": BOXES}, {"cost_limit": 1.0}, "y", "is missing or sparse"),
         ({"y": BOXES, "sizes": TWO["sizes"]}, {}, "x", "is missing or sparse"),
         ({**TWO, "cost": np.ones(2)}, {}, "cost", "is given beside x and y"),
@@ -372,3 +374,32 @@ def test_the_build_works_no_costs_out() -> None:
     flat = CARD.build({"cost": np.ones(2), "sizes": TWO["sizes"]}, CARD.options())
     small, known = (CARD.estimate(one, CARD.options(), "cpu").host_bytes for one in (few, flat))
     assert small < 1.01 * known
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 2e100, -2e100])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_points_that_were_seen_as_they_came_are_refused_the_same(bad: float, dtype: Any) -> None:
+    """Who looks at them as they come says nothing of a NaN, and says so of what is too large."""
+    good = np.ascontiguousarray(np.tile(BOXES, (4, 1)), dtype)
+    sizes, options = np.array([[2, 1], [2, 3]]), CARD.options(metric="iou", cost_limit=0.8)
+    for row in (None, 1, 6):
+        both = good.copy()
+        if row is not None:
+            both[row, 2] = np.clip(bad, np.finfo(dtype).min, np.finfo(dtype).max) if np.isfinite(bad) else bad
+        note(both, together([glance(both.reshape(-1).view(np.uint8), both.dtype.str, False)]))
+        told = []
+        for x in (both, both.copy()):
+            try:
+                told.append(CARD.build({"x": x, "sizes": sizes}, options).points.x.tolist())
+            except InvalidProblem as wrong:
+                told.append((wrong.field, wrong.message))
+        assert told[0] == told[1]
+        assert isinstance(told[0], list) == (row is None or (dtype is np.float32 and bad == 2e100))
+
+
+def test_points_that_were_seen_are_not_read_for_their_range() -> None:
+    """A note that is wrong is believed, so that nothing but reading less can make this pass."""
+    both = np.tile(BOXES, (4, 1))
+    both[1, 2] = 2e100
+    note(both, Seen(0.0, 3.0))
+    CARD.build({"x": both, "sizes": np.array([[4, 4]])}, CARD.options(metric="iou", cost_limit=0.8))

@@ -30,7 +30,7 @@ def with_costs(problem: PointRejecting) -> Rejecting:
     from kernels.certificates.rejecting import pair_loops as loops
 
     found = np.empty(problem.entries)
-    metric, begins, *given = pairs_of(problem)
+    metric, begins, ahead, x, y = pairs_of(problem)
     lines = len(begins) - 1
     ends = cut(lines, len(found), AT_ONCE)
     if lines:
@@ -38,7 +38,7 @@ def with_costs(problem: PointRejecting) -> Rejecting:
         ends = [0, *np.searchsorted(begins, even).tolist(), lines]
 
     def write(first: int, last: int) -> None:
-        loops.write(metric, first, last, begins, *given, found)
+        loops.write(metric, first, last, begins, ahead, x, y, found)
 
     in_threads(write, ends, ())
     return problem.written_out(found)

@@ -30,7 +30,7 @@ EXACT = 2.0**61
 MORE = 1 + 2.0**-20
 """A sum of fewer than 2^32 sizes in working precision, times this, is not below the exact one (Higham, section 4.2)."""
 AT_ONCE = 1 << 17
-"""Entries and lines from which a thread is worth its start: some 0.1 ms of work. Costs to work out are as much again."""
+"""Entries and lines from which a thread is worth its start: some 0.1 ms of work. To work out costs is as much again."""
 
 
 def judged_together(
@@ -68,12 +68,13 @@ def _found(problem: Rejecting, answer: Answer, starts: Array) -> tuple[Array, Ar
         _read(answer.assignment.astype(np.int64, copy=False)), *found,
     )  # fmt: skip
     work, at_once = starts.sum(axis=1), AT_ONCE
+    prove: Callable[..., None] = loops.prove
     if isinstance(problem, PointRejecting):
-        from kernels.certificates.rejecting.pair_loops import prove_pairs as prove
+        from kernels.certificates.rejecting.pair_loops import prove_pairs
 
-        given, at_once = (*pairs_of(problem), *told, *lines), AT_ONCE // 2
+        prove, given, at_once = prove_pairs, (*pairs_of(problem), *told, *lines), AT_ONCE // 2
     else:
-        prove, given = loops.prove, (*told, _read(problem.costs), *lines)
+        given = (*told, _read(problem.costs), *lines)
     ends = cut(int(work[-1]), int(work[-1]), at_once)
     in_threads(prove, [0, *np.searchsorted(work, ends[1:-1]).tolist(), count], given)
     return found
@@ -172,11 +173,11 @@ def warm_up() -> None:
     for dtype in (np.float64, np.float32, np.int64, None):
         kind = np.int64 if dtype is np.int64 else np.float64
         lines: Array = np.zeros(3 * MANY, kind)
-        told = sizes, lines + 1, lines + 1, False, "ragged"
         if dtype is None:
             boxes = np.tile([0.0, 0.0, 1.0, 1.0], (3 * MANY, 1))
-            problem: Rejecting = PointRejecting(np.zeros(0), *told, points=Points(boxes, boxes, "iou"))
+            points = Points(boxes, boxes, "iou")
+            problem: Rejecting = PointRejecting(np.zeros(0), sizes, lines + 1, lines + 1, form="ragged", points=points)
         else:
-            problem = Rejecting(np.ones(4 * MANY, dtype), *told)
+            problem = Rejecting(np.ones(4 * MANY, dtype), sizes, lines + 1, lines + 1, form="ragged")
         answer = Answer(np.full(3 * MANY, UNASSIGNED), lines, lines, None, None)
         judged_together(problem, answer, [Termination.TIME_LIMIT] * len(sizes), unheard)

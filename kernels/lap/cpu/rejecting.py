@@ -73,7 +73,7 @@ class Books:
         """From here on the costs are there."""
         if isinstance(self.problem, PointRejecting):
             self.problem, self.clouds = between.written_out(self.problem), None
-            self.costs = untouched(self.problem.costs)
+            self.costs = untouched(np.asarray(self.problem.costs, np.float64))
 
 
 def solve(problem: Rejecting, options: "LapOptions", deadline: Deadline, solve_one: SolveOne) -> Solution:

@@ -30,7 +30,7 @@ EXACT = 2.0**61
 MORE = 1 + 2.0**-20
 """A sum of fewer than 2^32 sizes in working precision, times this, is not below the exact one (Higham, section 4.2)."""
 AT_ONCE = 1 << 17
-"""Entries and lines from which a thread is worth its start: some 0.1 ms of work. To work out costs is as much again."""
+"""Entries and lines from which a thread is worth its start: some 0.1 ms of work, and of costs to work out 0.2 ms."""
 
 
 def judged_together(
@@ -67,15 +67,15 @@ def _found(problem: Rejecting, answer: Answer, starts: Array) -> tuple[Array, Ar
         (_read(problem.row_prices), _read(problem.col_prices)), (_read(answer.u), _read(answer.v)),
         _read(answer.assignment.astype(np.int64, copy=False)), *found,
     )  # fmt: skip
-    work, at_once = starts.sum(axis=1), AT_ONCE
+    work = starts.sum(axis=1)
     prove: Callable[..., None] = loops.prove
     if isinstance(problem, PointRejecting):
         from kernels.certificates.rejecting.pair_loops import prove_pairs
 
-        prove, given, at_once = prove_pairs, (*pairs_of(problem), *told, *lines), AT_ONCE // 2
+        prove, given = prove_pairs, (*pairs_of(problem), *told, *lines)
     else:
         given = (*told, _read(problem.costs), *lines)
-    ends = cut(int(work[-1]), int(work[-1]), at_once)
+    ends = cut(int(work[-1]), int(work[-1]), AT_ONCE)
     in_threads(prove, [0, *np.searchsorted(work, ends[1:-1]).tolist(), count], given)
     return found
 

@@ -252,3 +252,26 @@ def test_a_frame_of_a_map_that_is_wrong_loses_no_other(allot: Client) -> None:
     found = list(allot.map(lambda pair: allot.lap(x=pair[0], y=pair[1], cost_limit=0.8), pairs, return_exceptions=True))
     assert isinstance(found[4], InvalidInput)
     assert [one.optimal for k, one in enumerate(found) if k != 4] == [True] * 8
+
+
+@pytest.mark.parametrize("metric", ROUNDED)
+def test_arrays_that_do_not_lie_alike_are_joined_side_by_side(metric: str) -> None:
+    """Those that do are one array, of which the first points are x."""
+    x, y = frames(metric)
+    options = {"metric": metric, "cost_limit": 0.8}
+    alike = tasks.lap(None, options, {"x": x, "y": y}).inputs
+    rows = sum(map(len, x))
+    assert alike.keys() == {"x", "sizes"}
+    both = np.asarray(alike["x"])
+    assert both.tobytes() == np.concatenate([*x, *y]).tobytes()
+    steps = [np.repeat(one, 2, axis=0)[::2] for one in y]
+    swapped = [one.astype(one.dtype.newbyteorder()) for one in x]
+    for left, right in (([np.asfortranarray(one) for one in x], y), (x, steps), (swapped, swapped), (swapped, y)):
+        apart = tasks.lap(None, options, {"x": left, "y": right}).inputs
+        assert apart.keys() == {"x", "y", "sizes"}
+        assert np.array_equal(apart["x"], both[:rows])  # type: ignore[arg-type]
+        if right is not swapped:
+            assert np.array_equal(apart["y"], both[rows:])  # type: ignore[arg-type]
+            assert np.array_equal(apart["sizes"], alike["sizes"])  # type: ignore[arg-type]
+    short = [one.astype(np.float32) for one in y]
+    assert tasks.lap(None, options, {"x": x, "y": short}).inputs.keys() == {"x", "y", "sizes"}

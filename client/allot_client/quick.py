@@ -25,8 +25,6 @@ from allot_client.reading import WORTH_BYTES
 MOST_IDLE = 64
 CONNECT_S = 5.0
 BROKEN = (OSError, HTTPException)
-AT_ONCE = 4 << 20
-"""Bytes that one call sends: after each a thread waits for Python's lock, and each may take as long as is waited."""
 GATHERS = hasattr(socket.socket, "sendmsg")
 """Whether a socket takes arrays that lie apart; Windows' do not."""
 
@@ -177,7 +175,7 @@ def _slices(call: Call) -> Iterator[Any]:
     """The body; all of a small one at once."""
     if call.body is None:
         return iter(())
-    return call.body.parts(AT_ONCE) if GATHERS else call.body.slices()
+    return call.body.parts() if GATHERS else call.body.slices()
 
 
 def _content(response: HTTPResponse) -> bytes | memoryview:

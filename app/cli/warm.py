@@ -36,7 +36,7 @@ def warm(args: Namespace) -> int:
     pairs = [(name, device) for device in there for name, card in SOLVERS.items() if device in card.modules]
     print(f"Compiling the solvers for {' and '.join(there)} (once; a minute or two of two cores) ...", flush=True)
     told = []
-    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(mp_context=get_context("spawn"), initializer=gc.set_threshold, initargs=RARELY) as pool:
         asked = {pool.submit(warm_one, *pair): pair for pair in pairs}
         for done in as_completed(asked):
             told.append((asked[done], done.result()))
@@ -55,7 +55,6 @@ def warm(args: Namespace) -> int:
 def warm_one(name: str, device: Device) -> tuple[str, list[shelf.Form]]:
     """Compile one solver for one device; "" or what went wrong, and the CUDA kernels that it asked for."""
     choose_folder()
-    gc.set_threshold(*RARELY)
     try:
         SOLVERS[name].warm_up(device)
         solve_each_form(SOLVERS[name], device)

@@ -7,11 +7,12 @@ are dropped, and the start is a cold one. What passes is cut to 4 max |cost|, as
 Integers lose no bits, and are only cut.
 """
 
+import functools
 import math
 
 import numpy as np
 
-from kernels.problems.arrays import FORBIDDEN, Amounts, Costs, permitted
+from kernels.problems.arrays import FORBIDDEN, Amounts, Costs, Integers, permitted
 
 OUT_OF_PROPORTION = 2.0**16
 SAMPLE, RUN = 1 << 8, 8
@@ -31,18 +32,27 @@ def cut(given: Costs | None, most: int | float, exact: bool) -> Amounts | None:
     """Duals within +-most, in int64 (`exact`) or float64."""
     if given is None:
         return None
-    return np.clip(np.rint(given), -most, most).astype(np.int64) if exact else np.clip(given, -most, most).astype(float)
+    if exact:
+        whole = np.rint(given) if given.dtype.kind == "f" else given.astype(np.int64, copy=False)
+        return np.asarray(np.clip(whole, -most, most), np.int64)
+    return np.asarray(np.clip(given, -most, most), np.float64)
 
 
 def middle(weights: Costs) -> float:
     """The median size of a sample of the permitted non-zero entries; 0 where it has none."""
     flat = weights.reshape(-1)
     if flat.size > 4 * SAMPLE:
-        apart = flat.size * RUN // SAMPLE | 1  # an odd number, so that the runs do not stand in a few columns
-        flat = flat[np.arange(0, flat.size - RUN, apart)[:, None] + np.arange(RUN)].reshape(-1)
+        flat = flat[_places(flat.size)]
     sample = np.abs(flat[permitted(flat)].astype(np.float64))
     sample = np.sort(sample[sample > 0])  # np.median looks for NaN and axes first
     return float(sample[(sample.size - 1) // 2] + sample[sample.size // 2]) / 2 if sample.size else 0.0
+
+
+@functools.lru_cache(16)
+def _places(size: int) -> Integers:
+    """Where the sample of so many entries stands."""
+    apart = size * RUN // SAMPLE | 1  # an odd number, so that the runs do not stand in a few columns
+    return (np.arange(0, size - RUN, apart)[:, None] + np.arange(RUN)).reshape(-1)
 
 
 def largest(weights: Costs) -> int | float:

@@ -104,13 +104,13 @@ def check_range(
 
 
 def _beside(weights: Costs, maximize: bool, inputs: Inputs) -> ranges.Beside | None:
-    """What a solver does with the rows while they are checked, where it is to start from prices that are fine."""
+    """What a solver does with the rows while they are checked, where it is to start from prices."""
     v0 = inputs.get("v0")
     if ranges.beside is None or not isinstance(v0, np.ndarray) or v0.dtype.kind != "f" or weights.ndim != 2:
         return None
-    if v0.shape != weights.shape[1:] or not np.isfinite(v0).all():
+    if v0.shape != weights.shape[1:]:
         return None
-    return ranges.beside(weights, maximize, v0)
+    return ranges.beside(weights, maximize, v0, inputs.get("u0"))
 
 
 def _largest(weights: Costs, maximize: bool, beside: ranges.Beside | None = None) -> tuple[int | float, bool]:

@@ -4,6 +4,7 @@ Who only takes jobs loads no numba. Who solves them has `kernels.ranging` put it
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from kernels.problems.arrays import Amounts, Costs
 
@@ -21,8 +22,8 @@ ends_of: Callable[[Costs], Ends] = by_numpy
 """The same of a contiguous array; at least one of the two is NaN where there is one."""
 Beside = Callable[[], float | None]
 """What is done with costs while they are read: the largest magnitude, or None where they are not all finite."""
-beside: Callable[[Costs, bool, Amounts], Beside | None] | None = None
-"""Makes that of costs, whether they are to be maximised, and finite prices to start from; see lap/cpu/near_early.py."""
+beside: Callable[[Costs, bool, Amounts, Any], Beside | None] | None = None
+"""Makes that of costs, whether they are to be maximised, prices to start from, and what came as duals of rows."""
 
 
 def extremes(array: Costs) -> Ends:

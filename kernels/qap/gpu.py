@@ -3,6 +3,7 @@
 import os
 import time
 from dataclasses import replace
+from functools import partial
 from math import floor
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,9 @@ SMALLEST = 10
 LARGEST_N = 2048
 """Beyond this no tiling of the exchanges fits a block."""
 GENERATIONS_BEFORE_PROOF = 60
+GROWING, STEADY = gpu_memetic.Policy(), gpu_memetic.Policy(growth=1)
+"""The second is for a search before something else. Where many members tie, as on a grid, each generation is an epoch of
+its own, and 60 that grow take seconds."""
 GENERATIONS_WITHOUT_LIMIT = 200
 SHARE_OF_EASY, SHARE_OF_HARD = 0.05, 0.5
 """The population's share of the device beside a tree that is likely to end and one that is not."""
@@ -91,7 +95,8 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
     proves = options.method == "auto" and options.rounds is None and options.wants("rlt1") and provable(data)
     first = proves and gpu_branch.fits(problem.n) and tree_goes_first(problem.n, deadline.remaining_s)
     if not first:
-        start, bound = _raised(problem, options, deadline, start, proofs, search, target)
+        short = partial(_memetic, policy=STEADY) if search is _memetic else search
+        start, bound = _raised(problem, options, deadline, start, proofs, short, target)
     if problem.integer and bound is not None:
         target = bound if target is None else max(target, bound)
     watched = outcome.Watched(deadline, bound, known=problem.objective(start))
@@ -176,12 +181,13 @@ def _reached(problem: QuadraticAssignment, options: "QapOptions", permutation: I
 
 
 def _memetic(
-    problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline, start: Indices, target: Number | None
-) -> outcome.Searched:
+    problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline, start: Indices, target: Number | None,
+    policy: gpu_memetic.Policy = GROWING,
+) -> outcome.Searched:  # fmt: skip
     """The population until the clock, the target or the generations: few where a proof is to follow."""
-    rounds, policy = options.rounds, gpu_memetic.Policy()
+    rounds = options.rounds
     if rounds is None and options.method == "auto" and options.wants("rlt1") and provable(in_integers(problem)[0]):
-        rounds, policy = GENERATIONS_BEFORE_PROOF, gpu_memetic.Policy(growth=1)
+        rounds, policy = GENERATIONS_BEFORE_PROOF, STEADY
     elif rounds is None and deadline.remaining_s == float("inf"):
         rounds = GENERATIONS_WITHOUT_LIMIT
     if options.tenure is not None:
@@ -215,7 +221,7 @@ def _prove(
     left_s = kept_s(problem.n, deadline.remaining_s) if first else 0.0
     watched = outcome.Watched(deadline, bound, proof, PROOF_WITHOUT_LIMIT_S, facts["rounds"], known, left_s)
     try:
-        policy = gpu_memetic.Policy(growth=1) if small else gpu_memetic.Policy()
+        policy = STEADY if small else GROWING
         people = gpu_memetic.People(options.seed + 1, start=best, policy=policy)
         share = 1.0 if plant is None else SHARE_OF_EASY if small else SHARE_OF_HARD
         found = gpu_memetic.evolve(penalised(problem), watched, people, share=share)

@@ -163,7 +163,7 @@ def test_a_running_search_says_what_it_has(longest: int, shape: tuple[int, int])
     problem = LAP.build({"cost": cost}, options)
     with (
         patch("kernels.lap.cpu.solver.CHUNK", 1 << 14),
-        patch("kernels.lap.cpu.by_rows.CHUNK", 1 << 14),
+        patch("kernels.lap.cpu.by_steps.CHUNK", 1 << 14),
         patch("kernels.lap.cpu.by_rows.LONGEST", longest),
     ):
         _, certificate = solve_and_prove(LAP, problem, options, Deadline(on_progress=heard.append), "cpu")

@@ -10,6 +10,7 @@ import pytest
 
 from kernels import FORBIDDEN, SOLVERS, Array, Certificate, Deadline, Solution, Termination
 from kernels.lap.cpu import by_rows as cpu_by_rows
+from kernels.lap.cpu import by_steps
 from kernels.lap.cpu import whole as cpu_whole
 from tests.instances import Case, assignment
 from tests.oracles.assignment import scipy_optimum
@@ -62,7 +63,7 @@ def test_whole_rows_find_the_optimum(shape: tuple[int, int], high: int, dtype: A
     rng = np.random.default_rng([high, *shape])
     for maximize in (False, True):
         cost = rng.integers(-high, high + 1, shape).astype(dtype)
-        with patch.object(cpu_by_rows, "AT_ONCE", at_once), patch.object(cpu_by_rows, "CHUNK", 1 << 10):
+        with patch.object(cpu_by_rows, "AT_ONCE", at_once), patch.object(by_steps, "CHUNK", 1 << 10):
             solution = solve(cost, maximize)
         assert LISTED not in solution.facts
         certificate = certified(cost, solution, maximize)
@@ -106,7 +107,7 @@ def test_stopped_anywhere_it_has_an_answer_and_a_bound(dtype: Any) -> None:
     best = scipy_optimum(cost.astype(np.float64))
     for looks in range(0, 200, 7):
         left = partial(next, iter([False] * looks), True)
-        with patch.object(cpu_by_rows, "AT_ONCE", 0), patch.object(cpu_by_rows, "CHUNK", 1 << 11):
+        with patch.object(cpu_by_rows, "AT_ONCE", 0), patch.object(by_steps, "CHUNK", 1 << 11):
             solution = solve(cost, deadline=Deadline(cancelled=left))
         certificate = certified(cost, solution)
         assert certificate.holds, certificate.proved
@@ -156,7 +157,7 @@ def test_old_duals_lead_to_the_optimum_of_what_changed(given: tuple[str, ...], a
         }
         if trial % 7 == 0 and "u0" in duals:
             duals["u0"] = duals["u0"][::-1].copy()
-        with patch.object(cpu_by_rows, "AT_ONCE", at_once), patch.object(cpu_by_rows, "CHUNK", 1 << 10):
+        with patch.object(cpu_by_rows, "AT_ONCE", at_once), patch.object(by_steps, "CHUNK", 1 << 10):
             certificate = certified(cost, solve(cost, maximize, **duals), maximize)
         assert certificate.termination is None
         assert certificate.objective == pytest.approx(scipy_optimum(cost.astype(np.float64), maximize), rel=1e-12)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from kernels import FORBIDDEN, SOLVERS, Array, Certificate, Deadline, Solution, Termination
-from kernels.lap.cpu import by_rows, near, near_back, near_both, near_early, near_rows, near_seats, whole
+from kernels.lap import warm
+from kernels.lap.cpu import by_rows, by_steps, near, near_back, near_both, near_early, near_rows, near_seats, whole
 from kernels.problems import InvalidProblem, ranges
 from kernels.problems.arrays import untouched
 from tests.oracles.assignment import scipy_optimum
@@ -306,6 +307,88 @@ def test_a_search_from_both_ends_keeps_duals_feasible(family: Any) -> None:
     assert paths > (4 if family is crowded else 20)
 
 
+@pytest.mark.parametrize("family", [floats, short_floats, narrow, wide], ids=lambda family: family.__name__)
+@pytest.mark.parametrize("forbidden", [False, True])
+def test_the_last_free_column_may_be_dear_to_all(family: Any, forbidden: bool) -> None:
+    """No row lists it then, and the column itself is read: no row is read whole for it."""
+    rng = np.random.default_rng(31)
+    n, dear = 600, 77
+    cost = family(rng, n, n)
+    if forbidden and cost.dtype.kind == "f":
+        cost[rng.random((n, n)) < 0.3] = np.inf
+    first = answer(cost, False)[0].arrays
+    u, v = first["u"], first["v"].copy()
+    row = int(np.flatnonzero(first["assignment"] == dear)[0])
+    cost[row] = family(rng, n, n)[row]
+    size = np.abs(cost[np.isfinite(cost)]).max()
+    v[dear] -= size if cost.dtype.kind == "i" else float(size)
+    solution, certificate = answer(cost, False, u0=u, v0=v)
+    assert certificate.termination is None
+    assert certificate.objective == pytest.approx(scipy_optimum(cost, False), rel=1e-12)
+    assert solution.facts["paths"] >= 1
+    assert solution.facts["rows_read_whole"] <= near_both.MOST_WIDER
+
+
+@pytest.mark.parametrize("n", [64, 130, 257, 320])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("wrong", [0.0, 0.02, 1.0, np.nan, np.inf])
+def test_lists_of_the_checks_hold_all_columns_up_to_their_bounds(n: int, dtype: Any, wrong: float) -> None:
+    """Whatever the old duals of rows are: the least of each row, of some rows, noise, or no numbers."""
+    rng = np.random.default_rng([33, n])
+    for size in (1e-3, 1.0, 1e3):
+        cost, v = (rng.normal(size=(n, n)) * size).astype(dtype), rng.normal(size=n) * 0.01 * size
+        net = cost - v
+        old = net.min(axis=1)
+        bad = rng.random(n) < (wrong if np.isfinite(wrong) else 0.02)
+        old[bad] = rng.normal(size=int(bad.sum())) * size if np.isfinite(wrong) else wrong
+        with patch.object(near_early, "MOST_THREADS", 1 << 10), patch.object(by_rows, "AT_ONCE", 0):
+            early = near_early.early(cost, False, v, old)
+            assert early is not None
+            assert early() == np.abs(cost).max()
+        made = early.take(cost, v)
+        assert made is not None
+        lists, count = made[1], 0
+        for i in range(n):
+            here = slice(lists.start[i], lists.start[i] + lists.held[i])
+            if lists.held[i] != near.CROWDED:
+                count += 1
+                assert sorted(lists.cols[here]) == np.flatnonzero(net[i] <= lists.bound[i]).tolist()
+                assert (lists.costs[here] == cost[i, lists.cols[here]]).all()
+                assert lists.ties[i] == 1
+                assert net[i, lists.cols[here][0]] == net[i].min()
+        assert count > 0.9 * n
+
+
+def test_lists_of_the_checks_suit_useful_prices_alone() -> None:
+    rng = np.random.default_rng(32)
+    cost, v = rng.random((300, 300)), rng.normal(size=300) * 0.01
+    with patch.object(near_early, "MOST_THREADS", 1 << 10), patch.object(ranges, "beside", near_early.early):
+        for prices, useful in ((v, True), (v + 3.9, True), (v + 4.1, False), (v * 1e9, False), (v + 1e300, False)):
+            problem = LAP.build({"cost": cost, "v0": prices}, LAP.options())
+            assert problem.looked.beside.suits(problem.v0) is useful
+            assert not problem.looked.beside.suits(prices.copy())
+            _, certificate = answer(cost, False, v0=prices)
+            assert certificate.objective == pytest.approx(scipy_optimum(cost, False), rel=1e-12)
+        few_large = np.where(rng.random((300, 300)) < 0.01, 2.0**20, 1 + cost)
+        for size, useful in ((2.0**16, True), (2.0**18, False)):
+            problem = LAP.build({"cost": few_large, "v0": np.append(v[1:], size)}, LAP.options())
+            assert problem.looked.beside.suits(problem.v0) is useful
+        for odd in (np.nan, np.inf, -np.inf):
+            with pytest.raises(InvalidProblem, match=r"v0.*\[3\]"):
+                answer(cost, False, v0=np.where(np.arange(300) == 3, odd, v))
+
+
+def test_integers_lose_no_bits_when_they_are_cut() -> None:
+    given = np.array([2**53 + 1, -(2**60), 7])
+    for these, most, expected in (
+        (given, 2**55, [2**53 + 1, -(2**55), 7]),
+        (np.array([2**31 - 1, -(2**31)], np.int32), 2**40, [2**31 - 1, -(2**31)]),
+    ):
+        found = warm.cut(these, most, True)
+        assert found is not None
+        assert found.tolist() == expected
+
+
 def test_a_bound_told_from_between_the_paths_is_one() -> None:
     """Prices rise in a search from both ends, and so what a free row offers falls."""
     rng = np.random.default_rng(30)
@@ -316,7 +399,7 @@ def test_a_bound_told_from_between_the_paths_is_one() -> None:
     deadline = Deadline(on_progress=lambda progress: bounds.append(progress.bound))
     options = LAP.options()
     problem = LAP.build({"cost": cost, "u0": duals["u"], "v0": duals["v"]}, options)
-    with patch.object(by_rows, "CHUNK", 1), patch.object(by_rows, "AT_ONCE", 0):
+    with patch.object(by_steps, "CHUNK", 1), patch.object(by_rows, "AT_ONCE", 0):
         LAP.solve(problem, options, deadline, "cpu")
     told = [bound for bound in bounds if bound is not None]
     assert len(told) > 5

@@ -11,6 +11,7 @@ from kernels.qap.bounds.relaxed.ascent import Ascent
 from kernels.qap.bounds.relaxed.cone import ByProducts
 from tests.conftest import need_gpu
 from tests.kernels.strict_arrays import STRICT
+from tests.kernels.test_qap_branch import grid
 from tests.kernels.test_qap_relaxed import instance, optimum
 
 DEVICES = ["cpu", pytest.param("gpu", marks=pytest.mark.gpu)]
@@ -79,6 +80,18 @@ def test_auto_raises_it_on_a_gpu_inside_its_share_of_the_time() -> None:
     assert checked["sdp"] > max(value for name, value in checked.items() if name != "sdp")
     assert certificate.gap_rel is not None
     assert certificate.gap_rel < 0.1
+
+
+@pytest.mark.gpu
+def test_auto_comes_to_it_soon_where_members_tie() -> None:
+    """On a grid few costs differ. The search before the bound once took all of the time there."""
+    problem = grid(4, 5, 2)
+    loaded(problem)
+    SOLVERS["qap"].solve(problem, QapOptions(), Deadline(2), "gpu")
+    solution = SOLVERS["qap"].solve(problem, QapOptions(), Deadline(2), "gpu")
+    checked = SOLVERS["qap"].certify(problem, solution).facts["bounds_checked"]
+    assert isinstance(checked, dict)
+    assert checked["sdp"] > max(value for name, value in checked.items() if name != "sdp")
 
 
 @pytest.mark.gpu

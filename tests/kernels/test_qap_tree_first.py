@@ -43,7 +43,11 @@ def solved(
 ) -> Solution:
     gpu: Any = importlib.import_module(SOLVER)
 
-    def search(problem: Any, options: Any, deadline: Any, start: Indices, target: Any) -> outcome.Searched:
+    def search(
+        problem: Any, options: Any, deadline: Any, start: Indices, target: Any, policy: Any = None
+    ) -> outcome.Searched:
+        if policy is not None:
+            seen.append(f"generations that grow by {policy.growth}")
         return outcome.Searched(start, Termination.ITERATION_LIMIT, 1, {"rounds": 1, "moves": 1}, [])
 
     def prove(*given: Any) -> tuple[Indices, Termination, dict[str, Any], None]:
@@ -81,8 +85,14 @@ def test_the_order_follows_from_size_and_time(
     expected: list[str],
 ) -> None:
     solution = solved(monkeypatch, seen, n, limit_s, ended)
-    assert seen == expected
+    assert [told for told in seen if told in ("tree", "floor")] == expected
     assert solution.termination is ended
+
+
+def test_the_search_before_the_bound_does_not_grow(monkeypatch: pytest.MonkeyPatch, seen: list[str]) -> None:
+    """Where many members tie, as on a grid, each generation is an epoch of its own: 60 that grow took seconds."""
+    solved(monkeypatch, seen, 20, 3.0, Termination.TIME_LIMIT)
+    assert seen == ["generations that grow by 1", "floor", "tree"]
 
 
 def test_a_tree_leaves_time_to_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:

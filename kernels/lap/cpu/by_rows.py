@@ -8,11 +8,9 @@ import numpy as np
 from kernels.deadline import Deadline
 from kernels.lap import monge
 from kernels.lap.complete import complete
-from kernels.lap.cpu import near, near_back, near_both, near_path, near_rows, near_seats, whole
+from kernels.lap.cpu import by_steps, near, near_back, near_both, near_path, near_rows, near_search, near_seats, whole
 from kernels.lap.cpu import whole_path as steps
 from kernels.lap.cpu.monge import corner_of
-from kernels.lap.cpu.progress import Watch
-from kernels.lap.cpu.seats import match_ties, seat_rows
 from kernels.lap.masks import INF, infinity
 from kernels.problems import UNASSIGNED, Array, Assignment
 from kernels.problems.arrays import Amounts, AnyIndices, AnyIntegers, Costs, Indices, Integers, untouched
@@ -23,8 +21,6 @@ LONGEST = 1280
 """Columns up to which rows of 64-bit numbers are read whole from a cold start: beyond them shortlists cost less."""
 AT_ONCE = 1 << 16
 """Entries of a problem that is solved between two looks at the clock: in 7 ms at most."""
-CHUNK = 1 << 23
-"""Entries read between two looks at the clock (1 to 3 ms)."""
 FLOAT_BITS = np.array([0x7FF << 52, np.iinfo(np.int64).max])
 """What infinity is among the bits of float64, and what turns those of negative numbers round."""
 
@@ -165,26 +161,18 @@ def solve(
     where there is no full assignment: the steps on shortlists tell why.
     """
     value = prepared.limits.dtype
-    v = np.zeros(prepared.cost.shape[1], value) if old is None else old.prices.astype(value)
-    own = _bits_of(None if old is None else old.rows, prepared)
-    start = -1 if prepared.cost.shape[0] < prepared.cost.shape[1] else 0 if old is None else 1
+    v = np.zeros(prepared.cost.shape[1], value) if old is None else old.prices.astype(value, copy=False)
+    start = _start(prepared, old)
     at_once = AT_ONCE if at_once is None else at_once
     turned = weights.shape[0] > weights.shape[1]
     if prepared.cost.size <= at_once and path_limit >= prepared.cost.shape[0] and not deadline.expired():
-        return _at_once(_widened(prepared), v, start, own, maximize)
+        return _at_once(_widened(prepared), v, start, _bits_of(old, prepared), maximize)
     if old is None:
         prepared = _widened(prepared)
-    made = old.early.take(prepared.cost, v) if old is not None and old.early is not None else None
-    if made is not None:
-        s, lists = made
-    else:
-        col_of = np.empty(prepared.cost.shape[0], np.int64)
-        s, lists = whole.new_whole(untouched(prepared.cost), prepared.limits, prepared.bits, v, col_of), None
-    ended = _run(s, lists, start, own, path_limit, deadline, _as_watched(s, prepared.given, maximize))
+    u = np.zeros(prepared.cost.shape[0], v.dtype)
+    ended, s = _run(prepared, old, v, u, path_limit, deadline, maximize)
     if ended is Termination.INFEASIBLE:
         return None
-    u = np.zeros(prepared.cost.shape[0], v.dtype)
-    steps.close(s, u, ended is not Termination.OPTIMAL)
     arrays = _arrays(s.col_of, s.row_of.astype(np.int64) if turned else None, u, s.v, maximize)
     counts = s.counts.tolist()
     facts, iterations = _facts(counts), counts[steps.REDUCTIONS] + counts[steps.PATHS]
@@ -198,8 +186,16 @@ def _widened(prepared: PreparedCosts) -> PreparedCosts:
     return prepared._replace(cost=prepared.cost.astype(prepared.limits.dtype, copy=False))
 
 
-def _bits_of(rows: Costs | None, prepared: PreparedCosts) -> AnyIndices:
+def _start(prepared: PreparedCosts, old: Old | None) -> int:
+    """What `whole_path.solve_whole` begins with."""
+    if prepared.cost.shape[0] < prepared.cost.shape[1]:
+        return -1
+    return 0 if old is None else 1
+
+
+def _bits_of(old: Old | None, prepared: PreparedCosts) -> AnyIndices:
     """Duals of rows as `whole.order` has them, for costs of floats; integers tell no pair from another by them."""
+    rows = None if old is None else old.rows
     if rows is None or prepared.cost.dtype.kind == "i":
         return NOBODY[prepared.bits.dtype.char]
     bits = np.ascontiguousarray(rows, np.float64).view(np.int64)
@@ -227,80 +223,53 @@ def _facts(counts: list[int]) -> dict[str, int]:
 
 
 def _run(
-    s: whole.Whole, lists: near.Near | None, start: int, own: AnyIntegers, path_limit: int, deadline: Deadline,
-    view: Any,
-) -> Termination:  # fmt: skip
-    """All steps, with looks at the clock between them; INFEASIBLE where they cannot go on here."""
-    n_rows, n_cols = s.cost.shape
-    rows_per_chunk = max(1, CHUNK // n_cols)
-    if lists is None and start == 1:
-        lists = near.new_near(s)
+    prepared: PreparedCosts, old: Old | None, v: Costs, u: Costs, path_limit: int, deadline: Deadline, maximize: bool
+) -> tuple[Termination, whole.Whole]:
+    """All steps, with looks at the clock between them, and row duals into `u`; INFEASIBLE where they cannot go on."""
+    start = _start(prepared, old)
+    s, lists, found = _listed(prepared, old, v, u, path_limit, deadline)
+    if isinstance(found, Termination):
+        ended = found
+    elif found == near_search.DONE:
+        return Termination.OPTIMAL, s
+    elif found < 0:
+        return Termination.INFEASIBLE, s
+    else:
+        view = _as_watched(s, prepared.given, maximize)
+        ended = by_steps.one_by_one(s, lists, start, _bits_of(old, prepared), path_limit, deadline, view)
+    if ended is not Termination.INFEASIBLE:
+        steps.close(s, u, ended is not Termination.OPTIMAL)
+    return ended, s
+
+
+def _listed(
+    prepared: PreparedCosts, old: Old | None, v: Costs, u: Costs, path_limit: int, deadline: Deadline
+) -> tuple[whole.Whole, near.Near | None, int | Termination]:
+    """A search, its lists if it is one over lists, and how far it is, as `near_search.py` says, or why it was stopped.
+
+    With lists, rows are in their seats. Where nobody listens, all paths are mostly done as well.
+    """
+    at_once, given = path_limit >= u.size and not deadline.heard, (untouched(prepared.cost), *prepared[2:], v)
+    made = old.early.take(prepared.cost, v) if old is not None and old.early is not None else None
+    lists: near.Near | None
+    if made is not None:
+        s, lists = made
+    elif _start(prepared, old) == 1 and at_once and prepared.cost.size <= near_rows.PIECE and not deadline.expired():
+        found, s, lists = near_search.list_and_search(*given, u, np.empty(u.size, np.int64), by_steps.CHUNK)
+        return s, None if found == near_search.TIED else lists, found
+    else:
+        s = whole.new_whole(*given, np.empty(u.size, np.int64))
+        lists = near.new_near(s) if _start(prepared, old) == 1 else None
         if lists is not None and (ended := near_rows.list_in_pieces(s, lists, deadline.expired)):
-            return ended
-    if lists is not None:
-        near_seats.seat_listed(s, lists)
-    s = _wide(s, lists)
-    for first in range(0, n_rows if start >= 0 and lists is None else 0, rows_per_chunk):
-        if ended := deadline.expired():
-            s.v[s.v >= s.inf] = 0
-            return ended
-        last = min(n_rows, first + rows_per_chunk)
-        if start == 0:
-            steps.start_prices(s, first, last)
-        else:
-            seat_rows(s, first, last, own)
-    if lists is not None and lists.seen[near.CROWDS] * near_path.SHARE > n_rows:
-        lists = None
-        s = _wide(s, lists)
-        match_ties(s)
-    few = start == 1 and steps.list_free(s) * steps.FEW <= n_rows
-    lists = lists if few else None  # reductions would part pairs whose costs the lists hold
-    s = _wide(s, lists)
-    for _ in range(0 if few else 2):
-        n_free, at, kept, done = steps.list_free(s), 0, 0, 0
-        while at < n_free and done < steps.REDUCTIONS_PER_ROW * n_rows:
-            if ended := deadline.expired():
-                return ended
-            budget = min(rows_per_chunk, steps.REDUCTIONS_PER_ROW * n_rows - done)
-            at, kept = steps.reduce_rows(s, at, kept, n_free, budget)
-            done += budget
-    return _augment(s, lists, path_limit, deadline, view)
-
-
-def _augment(s: whole.Whole, lists: near.Near | None, path_limit: int, deadline: Deadline, view: Any) -> Termination:
-    """Paths for the rows that are left: from both ends over lists, from the row, by whole rows."""
-    n_free, at = steps.list_free(s), 0
-    last = min(n_free, path_limit)
-    watch = Watch(view, steps.least_of_free(s, n_free), n_free, view.turned, deadline) if deadline.heard else None
-    both = near_back.new_both(s, lists) if lists is not None and at < last else None
-    from_both = both
-    while at < last:
-        if ended := deadline.expired():
-            return ended
-        if lists is None:
-            at = steps.augment(s, at, last, CHUNK)
-        elif from_both is not None:
-            at = near_both.augment_both(s, lists, from_both, at, last, CHUNK)
-            from_both = None if lists.seen[near.GAVE_UP] else both
-            lists.seen[near.GAVE_UP] = 0
-        else:
-            at = near_path.augment_near(s, lists, at, last, CHUNK)
-            if lists.seen[near.GAVE_UP]:
-                lists = None
-                s = _wide(s, lists)
-        if at < 0:
-            return Termination.INFEASIBLE
-        if watch is not None:
-            risen = 0 if both is None else both.most[near_back.RISEN].item()
-            watch.report(n_free - at, int(s.counts[steps.PATHS]), risen)
-    return Termination.OPTIMAL if last == n_free else Termination.ITERATION_LIMIT
-
-
-def _wide(s: whole.Whole, lists: near.Near | None) -> whole.Whole:
-    """The same search, for whole rows in the type of its prices; lists can do with float32."""
-    if lists is not None or s.cost.dtype == s.v.dtype:
-        return s
-    return s._replace(cost=untouched(s.cost.astype(s.v.dtype)))
+            return s, lists, ended
+    if lists is None:
+        return s, lists, near_search.LEFT
+    if ended := deadline.expired():
+        return s, lists, ended
+    if at_once:
+        return s, lists, near_search.search(s, lists, u, by_steps.CHUNK)
+    near_seats.seat_listed(s, lists)
+    return s, lists, near_search.LEFT
 
 
 def warm_up(ties: Integers) -> None:
@@ -321,4 +290,5 @@ def warm_up(ties: Integers) -> None:
         near_seats.seat_listed(s, lists)
         steps.list_free(s)
         near_both.augment_both(s, lists, near_back.new_both(s, lists), 0, 0, 1)
+        near_search.search(s, lists, np.empty(len(spread), lists.costs.dtype), 1)
         near_path.augment_near(s, lists, 0, 0, 1)

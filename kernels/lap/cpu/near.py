@@ -20,8 +20,8 @@ import numpy as np
 
 from kernels.lap.cpu.borrowed import borrowed
 from kernels.lap.cpu.shortlist import jit
-from kernels.lap.cpu.whole import Whole
-from kernels.problems.arrays import Costs, Indices32, Integers, Integers32
+from kernels.lap.cpu.whole import Whole, inlined
+from kernels.problems.arrays import Costs, Indices32, Integers, Integers32, Words
 
 CAPACITY = 16
 """Columns that a first list can hold."""
@@ -36,8 +36,8 @@ CROWDS, GAVE_UP, USED = range(3)
 BOUND = 3
 LANES = 64
 """Entries that are compared together."""
-LARGEST_WINDOW: dict[str, float | int] = {"f8": np.inf, "i4": 1 << 26, "i8": 1 << 56}
-"""Windows beyond this are whole rows; their sums stay within the type."""
+WIDEST_NARROW, WIDEST = 1 << 26, 1 << 56
+"""Windows of int32 and of int64 beyond this are whole rows; their sums stay within the type."""
 
 
 class Near(NamedTuple):
@@ -54,6 +54,7 @@ class Near(NamedTuple):
     window: Costs  # its width, the least step by which it grows, the largest; BOUND: up to where a row is listed
     picked: Indices32  # columns within it
     blocks: Indices32  # first columns of the blocks that hold some
+    hits: Words  # which columns of these
     heap_keys: Costs
     heap_items: Indices32
     seen: Integers  # CROWDS, GAVE_UP; USED: of `cols`
@@ -64,23 +65,45 @@ def new_near(s: Whole) -> Near | None:
 
     None where these tie too much.
     """
-    (n_rows, n_cols), v = s.cost.shape, s.v
-    largest = LARGEST_WINDOW[v.dtype.str[1:]]
-    found = np.empty(min(LOOKED_AT, n_rows), v.dtype)
-    spread_of(s, found)
-    width = min(float(np.sort(found)[found.size // 2]), float(largest))
-    if width == 0:
-        return None
-    step = 1 if v.dtype.kind == "i" else max(width / 64, 2.0**-40 * float(np.abs(v).max()))
-    room = n_rows * (CAPACITY + ROOM_LONGER)
+    near = empty_lists(s)
+    return near if near.window[0] > 0 else None
+
+
+@jit
+def empty_lists(s: Whole) -> Near:
+    """As `new_near`; a window of 0 where rows tie too much."""
+    s = borrowed(s)
+    n_rows, n_cols, room, v = s.col_of.size, s.v.size, s.col_of.size * (CAPACITY + ROOM_LONGER), s.v
+    start, window = np.empty(n_rows, np.int32), np.empty(BOUND + 1, v.dtype)
+    for i in range(n_rows):
+        start[i] = i * CAPACITY
+    first_window(s, window)
     return Near(
-        np.empty(room, np.int32), np.empty(room, v.dtype), np.arange(0, n_rows * CAPACITY, CAPACITY, dtype=np.int32),
-        np.zeros(n_rows, np.int32), np.zeros(n_rows, np.int32), np.zeros(n_rows, v.dtype), np.zeros(n_rows, v.dtype),
-        np.empty(n_cols + 1, v.dtype), np.array([width, step, largest, 0]).astype(v.dtype),
-        np.empty(n_cols + 2 * LANES, np.int32), np.empty(n_cols // LANES + 2, np.int32),
-        np.empty(ROOM * n_cols, v.dtype), np.empty(ROOM * n_cols, np.int32),
-        np.array([0, 0, n_rows * CAPACITY]),
+        np.empty(room, np.int32), np.empty(room, v.dtype), start, np.zeros(n_rows, np.int32),
+        np.zeros(n_rows, np.int32), np.zeros(n_rows, v.dtype), np.zeros(n_rows, v.dtype),
+        np.empty(n_cols + 1, v.dtype), window, np.empty(n_cols + 2 * LANES, np.int32),
+        np.empty(n_cols // LANES + 2, np.int32), np.empty(n_cols // LANES + 3, np.uint64),
+        np.empty(ROOM * n_cols, v.dtype), np.empty(ROOM * n_cols, np.int32), np.array([0, 0, n_rows * CAPACITY]),
     )  # fmt: skip
+
+
+@inlined
+def first_window(s: Whole, window: Costs) -> None:
+    """The window of `Near`: as wide as the middle one of some rows suggests."""
+    v, value, flip = s.v, s.v.dtype.type, s.flip
+    found = np.empty(min(LOOKED_AT, s.col_of.size), v.dtype)
+    spread_of(s, found)
+    found.sort()
+    if flip != 0:
+        most, size = s.inf, value(0)
+        for j in range(v.size):
+            size = max(size, abs(v[j]))
+        smallest = value(size * 2.0**-40)
+    else:
+        most, smallest = value(WIDEST_NARROW if v.itemsize == 4 else WIDEST), value(1)
+    width = min(found[found.size // 2], most)
+    window[0], window[2], window[BOUND] = width, most, 0
+    window[1] = max(value(width / 64), smallest) if flip != 0 else smallest
 
 
 @jit

@@ -17,7 +17,7 @@ from kernels.lap.cpu.whole import Whole, inlined
 from kernels.lap.cpu.whole_path import READ
 from kernels.problems.arrays import Costs, Indices32
 
-RISEN, SLACK, WINDOW = range(3)
+RISEN, SLACK, WINDOW, FAR = range(4)
 LEAST_SLACK = 4
 """Rows with less slack than the first window over this are read again before the next search."""
 
@@ -40,21 +40,24 @@ class Both(NamedTuple):
     reached: Indices32
     heap_keys: Costs
     heap_items: Indices32
-    most: Costs  # RISEN, SLACK
+    most: Costs  # RISEN, SLACK, WINDOW; FAR: up to where labels from the free columns are known
 
 
+@jit
 def new_both(s: Whole, near: Near) -> Both:
     """The lists of `near` by columns, and room for labels."""
-    n_rows, n_cols = s.cost.shape
-    listed, offers = n_rows * CAPACITY, 2 * n_rows + LONGEST  # a row that is read again lists a column once more
+    n_rows, n_cols, kind = s.col_of.size, s.v.size, s.v.dtype
+    listed, offers = np.int64(0), 2 * n_rows + LONGEST  # a row that is read again lists a column once more
+    for i in range(n_rows):
+        listed += max(np.int32(0), near.held[i])
     both = Both(
-        np.zeros(n_cols + 2, np.int32), np.empty(listed, np.int32), np.empty(listed, s.v.dtype),
+        np.zeros(n_cols + 2, np.int32), np.empty(listed, np.int32), np.empty(listed, kind),
         np.full(n_cols, -1, np.int32), np.empty(near.cols.size, np.int32), np.empty(near.cols.size, np.int32),
-        np.zeros(n_rows, s.v.dtype), s.v.copy(), np.empty(n_cols, s.v.dtype), np.empty(n_cols, np.int32),
-        np.empty(n_cols, np.int32), np.empty(offers, s.v.dtype), np.empty(offers, np.int32),
-        np.empty_like(near.heap_keys), np.empty_like(near.heap_items),
-        np.array([0, 0, near.window[0]], s.v.dtype),
+        np.zeros(n_rows, kind), s.v.copy(), np.empty(n_cols, kind), np.empty(n_cols, np.int32),
+        np.empty(n_cols, np.int32), np.empty(offers, kind), np.empty(offers, np.int32),
+        np.empty_like(near.heap_keys), np.empty_like(near.heap_items), np.zeros(4, kind),
     )  # fmt: skip
+    both.most[WINDOW] = near.window[0]
     link(s, near, both)
     return both
 
@@ -64,7 +67,7 @@ def link(s: Whole, near: Near, both: Both) -> None:
     """Sort the entries of all lists by column."""
     s, near, both = borrowed(s), borrowed(near), borrowed(both)
     value, first = s.v.dtype.type, both.first
-    slack, total = s.inf, np.int32(0)
+    slack, total = value(s.inf), np.int32(0)
     for i in range(s.col_of.size):
         for e in range(near.start[i], near.start[i] + near.held[i]):
             first[near.cols[e] + 2] += np.int32(1)
@@ -117,7 +120,7 @@ def make_room(s: Whole, near: Near, both: Both, room: int) -> int:
     """Let each matched row have half a window of slack at least; how many more may be read again, or -1."""
     s, near, both = borrowed(s), borrowed(near), borrowed(both)
     value = s.v.dtype.type
-    enough, slack = value(both.most[WINDOW] / LEAST_SLACK), s.inf
+    enough, slack = value(both.most[WINDOW] / LEAST_SLACK), value(s.inf)
     for i in range(s.col_of.size):
         if s.col_of[i] >= 0:
             here = slack_of(s, near, both, i)

@@ -16,6 +16,10 @@ For all other entries one of the sums takes nothing, and it is as in a search fr
 
 A search goes on only where no unlisted entry can matter: from the row's end up to the `limit` of each row that it
 reached, from the columns' end up to SLACK (`near_back.py`). A row that has too little is read again, and lists more.
+
+Where that is far to go, all entries of the free columns are looked at (`near_free.py`). Let y be the least label of all
+other columns then. What is unlisted leads to these alone, and so to a free column by y more. So labels from the columns
+are right up to SLACK + y (FAR), and a path of length d is right if d - y is within each limit of the row's tree.
 """
 
 from typing import Any
@@ -24,9 +28,10 @@ import numpy as np
 
 from kernels.lap.cpu.borrowed import borrowed
 from kernels.lap.cpu.near import CAPACITY, GAVE_UP, Near
-from kernels.lap.cpu.near_back import LEAST_SLACK, RISEN, SLACK, WINDOW, Both, list_more, make_room, slack_of
-from kernels.lap.cpu.near_path import TIE, drop_first, least_now, least_place, push
-from kernels.lap.cpu.shortlist import inner, jit
+from kernels.lap.cpu.near_back import FAR, LEAST_SLACK, RISEN, SLACK, WINDOW, Both, list_more, make_room, slack_of
+from kernels.lap.cpu.near_free import Ahead, label_over, offer_whole
+from kernels.lap.cpu.near_path import drop_first, least_now, least_place, push
+from kernels.lap.cpu.shortlist import NIL, inner, jit, wide
 from kernels.lap.cpu.whole import Whole, inlined
 from kernels.lap.cpu.whole_path import PATHS, READ, TOO_WIDE
 from kernels.problems.arrays import Costs, Indices32
@@ -36,18 +41,8 @@ SHARE = 8
 """One row in so many may be read again in all, for SLACK."""
 MOST_WIDER = 16
 """Rows that one search may read again, because it comes to their limits."""
-Ahead = tuple[Any, Any, int, int]
-"""The length of the best path so far, the node where it meets, the heap's size, and how many columns are ready."""
-
-
-@inlined
-def label_over(s: Whole, entry: tuple[Any, Any], own: Any, level: Any, base: Any) -> Any:
-    """The label that an entry (cost, price) gives at distance `base`, in a row whose pair is `own`."""
-    value, (cost, price) = s.v.dtype.type, entry
-    over = value(value(cost - price) - own)
-    if s.flip != 0 and over <= TIE * (abs(own) + abs(cost)):
-        over = value(0)
-    return value(max(level, value(base + over)))
+A_COLUMN = 128
+"""Rows that the row's search has reached for each free column before these are read whole: it takes as long."""
 
 
 @inlined
@@ -55,7 +50,7 @@ def offer_on(s: Whole, near: Near, both: Both, i: int, at: tuple[Any, Any], foun
     """Labels from the list of row i; `at`: how far the search is, and the row's distance."""
     value, keys, (level, base), own = s.v.dtype.type, s.keys, at, both.own[i]
     best, meet, size, n_ready = found
-    better = 0
+    better = NIL
     for e in range(near.start[i], near.start[i] + near.held[i]):  # without a branch, which would be guessed wrong
         j = near.cols[e]
         length = label_over(s, (near.costs[e], s.v[j]), own, level, base)
@@ -72,7 +67,7 @@ def offer_on(s: Whole, near: Near, both: Both, i: int, at: tuple[Any, Any], foun
             s.scanned[n_ready] = j
             n_ready += 1
         else:
-            size = push(near.heap_keys, near.heap_items, size, length, j)
+            size = push(near.heap_keys, near.heap_items, size, length, wide(j))
     return best, meet, size, n_ready
 
 
@@ -81,16 +76,16 @@ def offer_back(s: Whole, near: Near, both: Both, j: int, level: Any, found: Ahea
     """Labels of the columns whose rows list column j."""
     value, back, base, price = s.v.dtype.type, both.back, both.back[j], s.v[j]
     best, meet, size, n_ready = found
-    better, most = 0, best
+    better, most = NIL, best
     for e in range(both.first[j], both.first[j + 1]):
-        i = both.rows[e]
+        i = wide(both.rows[e])
         m = max(0, s.col_of[i])
         length = label_over(s, (both.costs[e], price), both.own[i], level, base)
         both.lengths[better], both.reached[better] = length, m
         better += 1 if (length < min(back[m], most)) & (s.col_of[i] >= 0) else 0
     added = both.added[j]
     while added >= 0:
-        i = both.owner[added]
+        i = wide(both.owner[added])
         if s.col_of[i] >= 0:
             length = label_over(s, (near.costs[added], price), both.own[i], level, base)
             both.lengths[better], both.reached[better] = length, s.col_of[i]
@@ -106,8 +101,8 @@ def offer_back(s: Whole, near: Near, both: Both, j: int, level: Any, found: Ahea
         if length == level:
             both.ready[n_ready] = m
             n_ready += 1
-        elif length <= both.most[SLACK]:
-            size = push(both.heap_keys, both.heap_items, size, length, m)
+        elif length <= both.most[FAR]:
+            size = push(both.heap_keys, both.heap_items, size, length, wide(m))
     return best, meet, size, n_ready
 
 
@@ -118,9 +113,9 @@ def no_node() -> Any:
 
 
 @inlined
-def begin(s: Whole, both: Both) -> int:
+def begin(s: Whole, both: Both) -> Any:
     """No labels but those of free columns; how many these are."""
-    value, n_ready = s.v.dtype.type, 0
+    value, n_ready = s.v.dtype.type, NIL
     for j in range(s.v.size):
         s.keys[j] = both.back[j] = s.inf
     for j in range(s.v.size):
@@ -146,38 +141,46 @@ def find(s: Whole, near: Near, both: Both, source: int) -> tuple[Any, Any, int, 
     """
     s, near, both = borrowed(s), borrowed(near), borrowed(both)
     value, zero = s.v.dtype.type, s.v.dtype.type(0)
-    n_back, n_ready, size, size_back = begin(s, both), 0, 0, 0
+    n_back, n_ready, size, size_back, inf = begin(s, both), NIL, NIL, NIL, value(s.inf)
+    n_free, first_hop = n_back, zero
+    both.most[FAR] = both.most[SLACK]
     least = least_now(s, near, source)
     if least >= s.inf:
-        return s.inf, zero, NOBODY, 0, 0
+        return inf, zero, no_node(), NIL, NIL
     both.own[source] = least
-    best, meet, level, level_back, limit = s.inf, no_node(), zero, zero, s.inf
-    at, at_back, place, wider = -1, 0, 0, 0
+    best, meet, level, level_back, limit = inf, no_node(), zero, zero, inf
+    at, at_back, place, wider = NIL - 1, NIL, NIL, NIL
     room = near.heap_keys.size - s.v.size
     while size <= room and size_back <= room:
         if at == n_ready:
             size = least_left(near.heap_keys, near.heap_items, s.keys, size)
         if at_back == n_back:
             size_back = least_left(both.heap_keys, both.heap_items, both.back, size_back)
-        top = level if at < n_ready else near.heap_keys[0] if size > 0 else s.inf
-        top_back = level_back if at_back < n_back else both.heap_keys[0] if size_back > 0 else s.inf
-        met = best < s.inf and (top >= best or min(top_back, both.most[SLACK]) >= value(best - top))
-        if met and best <= limit:
+        top = level if at < n_ready else near.heap_keys[0] if size > 0 else inf
+        top_back = level_back if at_back < n_back else both.heap_keys[0] if size_back > 0 else inf
+        met = best < s.inf and (top >= best or min(top_back, both.most[FAR]) >= value(best - top))
+        if met and value(best - first_hop) <= limit:
             return best, value(best - min(top, best)), meet, n_ready, n_back
+        stuck = met or top > limit or (top_back > both.most[FAR] and n_back < n_ready)
+        if stuck and n_free > 0 and n_ready >= A_COLUMN * n_free:
+            first_hop, offered = offer_whole(s, near, both, source, n_free, (best, meet, size_back, n_back))
+            best, meet, size_back, n_back = offered
+            n_free = NIL
+            continue
         if at >= 0 and (met or top > limit):
             place, wider = least_place(near.limit, at), wider + 1
             i, base = source, zero
             if place > 0:
-                i, base = s.row_of[s.scanned[place - 1]], s.keys[s.scanned[place - 1]]
+                i, base = wide(s.row_of[s.scanned[place - 1]]), s.keys[s.scanned[place - 1]]
             reach = value(value(near.limit[place] - base) + both.most[WINDOW])
             if wider > MOST_WIDER or not list_more(s, near, both, i, reach):
                 break
-        elif at >= 0 and n_back < n_ready and top_back <= both.most[SLACK]:
+        elif at >= 0 and n_back < n_ready and top_back <= both.most[FAR]:
             if at_back == n_back:
                 level_back = top_back
                 both.ready[n_back] = both.heap_items[0]
                 n_back, size_back = n_back + 1, drop_first(both.heap_keys, both.heap_items, size_back)
-            found = offer_back(s, near, both, both.ready[at_back], level_back, (best, meet, size_back, n_back))
+            found = offer_back(s, near, both, wide(both.ready[at_back]), level_back, (best, meet, size_back, n_back))
             best, meet, size_back, n_back = found
             at_back += 1
             continue
@@ -189,11 +192,11 @@ def find(s: Whole, near: Near, both: Both, source: int) -> tuple[Any, Any, int, 
             at += 1
             place, i, base = at, source, zero
             if at > 0:
-                i, base = s.row_of[s.scanned[at - 1]], s.keys[s.scanned[at - 1]]
+                i, base = wide(s.row_of[s.scanned[at - 1]]), s.keys[s.scanned[at - 1]]
         near.limit[place] = value(base + slack_of(s, near, both, i))
         limit = near.limit[least_place(near.limit, at)] if place < at else min(limit, near.limit[place])
         best, meet, size, n_ready = offer_on(s, near, both, i, (level, base), (best, meet, size, n_ready))
-    return s.inf, zero, NOBODY, 0, 0
+    return inf, zero, no_node(), NIL, NIL
 
 
 @inner
@@ -272,7 +275,7 @@ def augment_both(s: Whole, near: Near, both: Both, first: int, last: int, work: 
         if both.most[SLACK] < value(both.most[WINDOW] / LEAST_SLACK):
             room = make_room(s, near, both, room)
         length, back, meet, n_ready, n_back = (
-            find(s, near, both, source) if room >= 0 else (s.inf, value(0), NOBODY, 0, 0)
+            find(s, near, both, source) if room >= 0 else (value(s.inf), value(0), NIL - 1, NIL, NIL)
         )
         if meet < 0:
             near.seen[GAVE_UP] = 1
@@ -280,11 +283,11 @@ def augment_both(s: Whole, near: Near, both: Both, first: int, last: int, work: 
         if not move(s, near, both, (value(length - back), back), (n_ready, n_back)):
             return TOO_WIDE
         turn(s, near, both, source, meet)
-        pair(s, near, both, s.row_of[meet])
+        pair(s, near, both, wide(s.row_of[meet]))
         for t in range(n_ready):
-            pair(s, near, both, s.row_of[s.scanned[t]])
+            pair(s, near, both, wide(s.row_of[s.scanned[t]]))
         for t in range(n_back):
-            pair(s, near, both, s.row_of[both.ready[t]])
+            pair(s, near, both, wide(s.row_of[both.ready[t]]))
         s.counts[PATHS] += 1
         work -= (s.counts[READ] - before) * s.v.size + (n_ready + n_back) * CAPACITY
         if work <= 0:

@@ -11,54 +11,106 @@ import numba
 import numpy as np
 
 from kernels.lap.cpu import by_rows, near, near_rows, whole
+from kernels.lap.cpu.near_vectors import TOGETHER
+from kernels.lap.cpu.shortlist import jit
+from kernels.lap.cpu.whole import inlined
+from kernels.lap.warm import OUT_OF_PROPORTION, RUN, SAMPLE
 from kernels.problems import ranges
-from kernels.problems.arrays import Amounts, AnyIntegers, Costs, untouched
+from kernels.problems.arrays import Amounts, AnyIntegers, Costs, Floats, Indices, untouched
 
 MOST_THREADS = 2
 LARGEST = 1 << 26
 """Entries beyond which a look at the clock is wanted meanwhile."""
+NOTHING = np.zeros(0)
 INFINITE: dict[Any, Any] = {np.dtype(np.float64): np.int64(0x7FF << 52), np.dtype(np.float32): np.int32(0xFF << 23)}
 """The bits of infinity."""
 
 
 class Early:
-    """Lists in the making. They are handed out once, as a search changes them."""
+    """Lists in the making. They are handed out once, as a search changes them.
 
-    def __init__(self, s: whole.Whole, lists: near.Near) -> None:
-        self._made: tuple[whole.Whole, near.Near] | None = (s, lists)
-        self._finite = False
+    `given` are the prices as they came, `prices` the same in float64.
+    """
+
+    def __init__(self, cost: Costs, v0: Amounts, old: Floats = NOTHING) -> None:
+        """`old`: (n,) what the least of each row less the prices may be, or nothing."""
+        self.given, self.prices, self._old = v0, v0.astype(np.float64), old
+        self._cost, self._useful = cost, False
+        self._made: tuple[whole.Whole, near.Near] | None = None
 
     def __call__(self) -> float | None:
-        """List all rows; returns the largest magnitude, or None where costs are not all finite."""
-        assert self._made is not None
-        s, lists = self._made
-        none = INFINITE[s.cost.dtype]
-        most: AnyIntegers = np.zeros(near_rows.TOGETHER + 1, none.dtype)
+        """List all rows; returns the largest magnitude, or None where costs are not all finite or tie too much."""
+        none = INFINITE[self._cost.dtype]
+        most: AnyIntegers = np.zeros(TOGETHER + 1, none.dtype)
         most[-1] = none
-        n, rows = len(s.cost), near_rows.rows_of_a_piece(s)
-        self._pieces = near_rows.pieces_of(s, lists)
-        for at, piece in enumerate(self._pieces):
-            begin = at * rows
-            if not near_rows.check_and_list(s, piece, most, begin, begin, min(n, begin + rows)):
-                return None
-        self._finite = True
-        return float(most[:-1].view(s.cost.dtype).max())
+        v = self.prices
+        col_of, rows = np.empty(v.size, np.int64), max(1, near_rows.PIECE // v.size)
+        given = untouched(self._cost), *by_rows.CONSTANTS["f"], v, untouched(self._old)
+        made, self._useful, s, lists = list_all(*given, col_of, most, rows)
+        if not made:
+            return None
+        self._made = s, lists
+        return float(most[:-1].view(self._cost.dtype).max())
+
+    def suits(self, v0: Costs | None) -> bool:
+        """Whether lists are made at these very prices, and a search may start from them as they are (`warm.py`)."""
+        return self._made is not None and self._useful and v0 is self.given
 
     def take(self, cost: Costs, v: Costs) -> tuple[whole.Whole, near.Near] | None:
         """The search and its lists, if the rows of `cost` are listed at prices `v` and nobody has taken them yet."""
         made, self._made = self._made, None
-        if made is None or not self._finite or not np.may_share_memory(made[0].cost, cost):
+        if made is None or self._cost.shape != cost.shape or not np.may_share_memory(self._cost, cost):
             return None
-        if made[0].cost.shape != cost.shape or not np.array_equal(made[0].v, v):
-            return None
-        near_rows.gather(made[1], self._pieces)
-        return made
+        return made if v is self.prices or np.array_equal(self.prices, v) else None
 
 
-def early(weights: Costs, maximize: bool, v0: Amounts) -> Early | None:
-    """Empty lists of a square problem of floats to be minimised; None for others, and where they tie too much.
+@jit
+def list_all(
+    cost: Costs, limits: Costs, bits: AnyIntegers, v: Costs, old: Costs, col_of: Indices, most: AnyIntegers, rows: int
+) -> tuple[bool, bool, whole.Whole, near.Near]:
+    """A search at prices `v` with its lists; whether these are made, and whether the prices are of use.
 
-    `v0`: (n,) finite prices; what they are worth is asked later.
+    See `whole.new_whole` and `check_and_list`. One call from Python, as each that hands over a search takes 10 us.
+    """
+    fine, known = largest_bits(v, bits) < bits[0], largest_bits(old, bits) < bits[0]
+    if not fine:  # NaN or an infinity, which `build` refuses later
+        v[:] = 0.0
+    s = whole.new_whole(cost, limits, bits, v, col_of)
+    lists = near.empty_lists(s)
+    made = fine and lists.window[0] > 0 and near_rows.check_and_list(s, lists, most, old if known else old[:0], rows)
+    return made, made and in_proportion(cost, np.abs(v).max(), most), s, lists
+
+
+@inlined
+def largest_bits(numbers: Costs, bits: AnyIntegers) -> Any:
+    """Of the sizes of floats: those of infinity or more where one is no number or not finite."""
+    size = bits[0] * 0
+    for word in numbers.view(bits.dtype):
+        size = max(size, word & bits[1])
+    return size
+
+
+@inlined
+def in_proportion(cost: Costs, size: float, most: AnyIntegers) -> bool:
+    """Whether `warm.proportionate` keeps duals of this size, and `warm.cut` cuts none. At times False where they do.
+
+    The middle of the sample, as `warm.middle` takes it, is not below what half of the sample and more is not below.
+    `most`: the bits of what is at most the size of a cost by lanes.
+    """
+    flat, least, seen, small = cost.reshape(cost.size), size / OUT_OF_PROPORTION, 0, 0
+    apart = flat.size * RUN // SAMPLE | 1
+    for first in range(0, flat.size - RUN, apart):
+        for k in range(first, first + RUN):
+            entry = abs(flat[k])
+            seen += 1 if entry > 0 else 0
+            small += 1 if (entry > 0) & (entry < least) else 0
+    return seen > 0 and 2 * small < seen and size <= 4.0 * most[:TOGETHER].view(cost.dtype).max()
+
+
+def early(weights: Costs, maximize: bool, v0: Amounts, u0: Any = None) -> Early | None:
+    """Empty lists of a square problem of floats to be minimised; None for others.
+
+    `v0`: (n,) prices, and `u0` duals of rows or something else: nobody has checked them so far.
     """
     if weights.ndim != 2 or weights.dtype.kind != "f" or maximize or numba.get_num_threads() > MOST_THREADS:
         return None
@@ -68,21 +120,14 @@ def early(weights: Costs, maximize: bool, v0: Amounts) -> Early | None:
         return None
     if not (weights.flags.c_contiguous and weights.flags.aligned):
         return None
-    n = len(weights)
-    s = whole.new_whole(untouched(weights), *by_rows.CONSTANTS["f"], v0.astype(np.float64), np.empty(n, np.int64))
-    lists = near.new_near(s)
-    return None if lists is None else Early(s, lists)
+    known = isinstance(u0, np.ndarray) and u0.shape == v0.shape and u0.dtype == NOTHING.dtype and u0.flags.c_contiguous
+    return Early(weights, v0, u0) if known and u0.flags.aligned else Early(weights, v0)
 
 
 def warm_up() -> None:
     """Compile what lists and checks, and let problems be looked at with it from now on."""
     for dtype in INFINITE:
         costs = np.random.default_rng(0).random((near.LANES, near.LANES)).astype(dtype)
-        s = whole.new_whole(
-            untouched(costs), *by_rows.CONSTANTS["f"], np.zeros(len(costs)), np.empty(len(costs), np.int64)
-        )
-        lists = near.new_near(s)
-        assert lists is not None
-        Early(s, lists)()
-    made: Callable[[Costs, bool, Amounts], Early | None] = early
+        Early(costs, np.zeros(len(costs)))()
+    made: Callable[[Costs, bool, Amounts, Any], Early | None] = early
     ranges.beside = made

@@ -15,7 +15,7 @@ from kernels.lap.cpu.near import (
 )  # fmt: skip
 from kernels.lap.cpu.near_rows import entries_within, keep_list, least_entry
 from kernels.lap.cpu.seats import flip
-from kernels.lap.cpu.shortlist import inner, jit
+from kernels.lap.cpu.shortlist import NIL, inner, jit, wide
 from kernels.lap.cpu.whole import Whole, inlined
 from kernels.lap.cpu.whole_path import NO_PATH, PATHS, READ, TOO_WIDE
 from kernels.problems.arrays import Costs, Indices32
@@ -35,7 +35,8 @@ Search = tuple[Any, Any, int, int]
 def least_now(s: Whole, near: Near, i: int) -> Any:
     """The least entry of row i minus its price; a row whose list does not say counts as not listed from then on."""
     s, near = borrowed(s), borrowed(near)
-    value, least = s.v.dtype.type, s.inf
+    value = s.v.dtype.type
+    least = value(s.inf)
     for t in range(near.start[i], near.start[i] + near.held[i]):
         least = min(least, value(near.costs[t] - s.v[near.cols[t]]))
     if near.held[i] == CROWDED or least > near.bound[i]:
@@ -91,7 +92,7 @@ def offer(s: Whole, near: Near, i: int, j: int, cost: Any, at: tuple[Any, Any, A
             s.scanned[n_ready] = j
             near.limit[n_ready + 1] = s.inf
             return best, end, size, n_ready + 1
-        size = push(near.heap_keys, near.heap_items, size, length, j)
+        size = push(near.heap_keys, near.heap_items, size, length, wide(j))
     return best, end, size, n_ready
 
 
@@ -101,7 +102,7 @@ def offer_near(s: Whole, near: Near, i: int, place: int, at: tuple[Any, Any, Any
     s, near = borrowed(s), borrowed(near)
     value, (_, base, own) = s.v.dtype.type, at
     for t in range(near.start[i], near.start[i] + near.held[i]):
-        found = offer(s, near, i, near.cols[t], near.costs[t], at, found)
+        found = offer(s, near, i, wide(near.cols[t]), near.costs[t], at, found)
     beyond = value(0) if near.held[i] == CROWDED else max(value(0), value(near.bound[i] - own))
     near.limit[place] = value(base + beyond)
     return found
@@ -135,7 +136,7 @@ def offer_wider(s: Whole, near: Near, i: int, place: int, at: tuple[Any, Any, An
     if n_found > LONGEST or nothing or near.seen[USED] + n_found > near.cols.size:
         for j in range(s.v.size):
             if value(s.cost[i, j] - s.v[j]) < s.inf:
-                found = offer(s, near, i, j, s.cost[i, j], at, found)
+                found = offer(s, near, i, j, value(s.cost[i, j]), at, found)
         near.limit[place] = s.inf
         return found
     if n_found > CAPACITY:
@@ -155,8 +156,8 @@ def find_near(s: Whole, near: Near, source: int) -> tuple[int, int]:
     least = least_now(s, near, source)
     if least >= s.inf:
         return -1, 0
-    level, at, again = value(0), 0, 0
-    found = offer_near(s, near, source, 0, (level, level, least), (s.inf, np.int64(-1), 0, 0))
+    level, inf, at, again = value(0), value(s.inf), NIL, NIL
+    found = offer_near(s, near, source, NIL, (level, level, least), (inf, NIL - 1, NIL, NIL))
     limit = near.limit[0]
     while True:
         best, end, size, n_ready = found
@@ -165,14 +166,14 @@ def find_near(s: Whole, near: Near, source: int) -> tuple[int, int]:
         if at == n_ready:
             while size > 0 and near.heap_keys[0] > s.keys[near.heap_items[0]]:
                 size = drop_first(near.heap_keys, near.heap_items, size)
-            label = min(best, near.heap_keys[0] if size > 0 else s.inf)
+            label = min(best, near.heap_keys[0] if size > 0 else inf)
             if label > limit:
                 found = best, end, size, n_ready
                 place = least_place(near.limit, n_ready)
                 i, base, own = source, value(0), least
                 if place > 0:
                     j = s.scanned[place - 1]
-                    i, base = s.row_of[j], s.keys[j]
+                    i, base = wide(s.row_of[j]), s.keys[j]
                     own = value(near.paid[i] - s.v[j])
                 found = offer_wider(s, near, i, place, (level, base, own), found)
                 again += 1
@@ -188,7 +189,7 @@ def find_near(s: Whole, near: Near, source: int) -> tuple[int, int]:
             n_ready, size = n_ready + 1, drop_first(near.heap_keys, near.heap_items, size)
         j = s.scanned[at]
         at += 1
-        i = s.row_of[j]
+        i = wide(s.row_of[j])
         here = level, level, value(near.paid[i] - s.v[j])
         found = offer_near(s, near, i, at, here, (best, end, size, n_ready))
         limit = min(limit, near.limit[at])

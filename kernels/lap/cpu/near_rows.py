@@ -15,119 +15,46 @@ from typing import Any
 
 import numba
 import numpy as np
-from llvmlite import ir
-from numba.core import types
 from numba.cpython.unsafe.numbers import trailing_zeros
 
 from kernels.lap.cpu.borrowed import borrowed
 from kernels.lap.cpu.near import BOUND, CAPACITY, CROWDED, CROWDS, LANES, Near
+from kernels.lap.cpu.near_vectors import (
+    ROWS,
+    TOGETHER,
+    lows_and_sizes,
+    lows_of_rows,
+    marks_and_sizes,
+    smallest_of,
+    some_within,
+    within,
+)
 from kernels.lap.cpu.seats import ROUNDING
-from kernels.lap.cpu.shortlist import inner, jit
+from kernels.lap.cpu.shortlist import NIL, inner, jit
 from kernels.lap.cpu.threads import in_threads
-from kernels.lap.cpu.vectors import VectorCode, compiled
 from kernels.lap.cpu.whole import Whole, inlined
-from kernels.problems.arrays import AnyIntegers, Costs
+from kernels.problems.arrays import AnyIntegers, Costs, Words
 from kernels.solution import Termination
 
-ROWS = 8
 FEWEST, MOST = 6, 10
 """The window grows where fewer columns are listed, and shrinks where there are more."""
 MOST_CROWDS = 16
 """After so many rows of a piece, and half, with more columns near their least than a list holds, none is listed."""
+FIRST_GROUPS = 16
+"""Groups of rows whose old least may be wrong before it is asked no more, and half of those that follow."""
 PIECE = 1 << 20
 """Entries of the rows that are listed together. Each piece learns its own window, so that threads change no answer."""
 A_THREAD = 1 << 20
 """Entries for each thread that takes pieces."""
-TOGETHER = 8
-"""Lanes of the least numbers of a block."""
-
-
-def _block_of(to: VectorCode, n_cols: Any, j: Any) -> Any:
-    """Where a block begins: the last one ends with the row."""
-    last = to.builder.sub(n_cols, to.whole(LANES))
-    return to.builder.select(to.builder.icmp_signed("<", j, last), j, last)
-
-
-def _lows(to: VectorCode, most: int | None, row: Any, last_row: Any, n_cols: Any) -> None:
-    """`lows_of_rows`; the sizes of the costs go into the array `most`, if there is one."""
-    cost, v, lows = range(3)
-    builder, rows = to.builder, []
-    room = builder.mul(builder.udiv(builder.add(n_cols, to.whole(LANES - 1)), to.whole(LANES)), to.whole(TOGETHER))
-    for k in range(ROWS):
-        here = builder.add(row, to.whole(k))
-        here = builder.select(builder.icmp_signed("<", here, last_row), here, last_row)
-        rows.append((builder.mul(here, n_cols), builder.mul(room, to.whole(k))))
-    sizes = None if most is None else to.variable(to.load(most, to.whole(0)))
-    with to.loop(n_cols, None, LANES) as (j, _):
-        begin, least, largest = _block_of(to, n_cols, j), [None] * ROWS, None
-        for part in range(0, LANES, TOGETHER):
-            at = builder.add(begin, to.whole(part))
-            price = to.load(v, at)
-            for k, (first, _) in enumerate(rows):
-                entries = to.load(cost, builder.add(first, at))
-                if most is not None:
-                    size = to.size_bits(entries)
-                    largest = size if largest is None else to.larger_bits(size, largest)
-                x = to.minus(to.widened(entries, v), price)
-                least[k] = x if least[k] is None else to.least(x, least[k])
-        place = builder.mul(builder.udiv(j, to.whole(LANES)), to.whole(TOGETHER))
-        for k, (_, first) in enumerate(rows):
-            to.store(least[k], lows, builder.add(first, place))
-        if sizes is not None:
-            builder.store(to.larger_bits(largest, builder.load(sizes)), sizes)
-    if most is not None:
-        to.store(builder.load(sizes), most, to.whole(0))
-
-
-def _lows_of_rows(to: VectorCode) -> None:
-    _lows(to, None, *to.given[3:])
-
-
-def _lows_and_sizes(to: VectorCode) -> None:
-    _lows(to, 3, *to.given[4:])
-
-
-def _smallest_of(to: VectorCode) -> Any:
-    begin, end = to.given[1:]
-    low = to.variable(to.load(0, begin))
-    with to.loop(end, begin, TOGETHER) as (at, _):
-        to.lower(low, to.load(0, at))
-    return to.smallest(to.builder.load(low))
-
-
-def _some_within(to: VectorCode) -> Any:
-    lows, bounds = range(2)
-    at, place = to.given[2:]
-    hits = to.at_most(to.load(lows, at), to.spread(to.one(bounds, place)))
-    return to.builder.zext(to.builder.bitcast(hits, ir.IntType(TOGETHER)), ir.IntType(64))
-
-
-def _within(to: VectorCode) -> Any:
-    cost, v, bounds = range(3)
-    begin, first, place = to.given[3:]
-    x = to.minus(to.widened(to.load(cost, to.builder.add(begin, first)), v), to.load(v, first))
-    hits = to.at_most(x, to.spread(to.one(bounds, place)))
-    return to.builder.bitcast(hits, ir.IntType(LANES))
-
-
-lows_of_rows = compiled(_lows_of_rows, "cost v lows row last_row n_cols", TOGETHER)
-"""The least by lanes of each block of ROWS rows less the prices; past `last_row`, of that one again."""
-lows_and_sizes = compiled(_lows_and_sizes, "cost v lows most row last_row n_cols", TOGETHER)
-"""The same, and by lanes the largest bits of the sizes of these costs into `most`, beside what it holds."""
-smallest_of = compiled(_smallest_of, "lows begin end", TOGETHER, returned=None)
-"""The least of what `lows_of_rows` left of a row."""
-some_within = compiled(_some_within, "lows bounds at place", TOGETHER, returned=types.uint64)
-"""Which lanes of a block are at most the bound, as bits."""
-within = compiled(_within, "cost v bounds begin first place", LANES, returned=types.uint64)
-"""Which of LANES entries, less their prices, are at most the bound, as bits."""
 
 
 @inner
 def least_entry(s: Whole, i: int) -> Any:
     """The least of row i minus the prices; `inf` where nothing is permitted."""
-    n, least = s.v.size, s.inf
+    n, value = s.v.size, s.v.dtype.type
+    least = value(s.inf)
     for j in range(n):
-        least = min(least, s.v.dtype.type(s.cost[i, j] - s.v[j]))
+        least = min(least, value(s.cost[i, j] - s.v[j]))
     return least
 
 
@@ -135,7 +62,7 @@ def least_entry(s: Whole, i: int) -> Any:
 def entries_within(s: Whole, near: Near, v: Costs, i: int, bound: Any, most: int) -> int:
     """Columns of row i up to `bound` at prices v, into `picked`; where they are more than `most`, so many and more."""
     s, near = borrowed(s), borrowed(near)
-    n, found = v.size, 0
+    n, found = v.size, int(NIL)
     near.window[BOUND] = bound
     if n < LANES:
         return few_within(s, near, v, i, bound)
@@ -167,15 +94,34 @@ def pick_block(s: Whole, near: Near, v: Costs, i: int, j: int, found: int) -> in
 
 @inlined
 def pick_by_lows(s: Whole, near: Near, lows: Costs, begin: int, end: int, i: int) -> int:
-    """As `entries_within`, of the blocks alone whose `lows` are within the bound."""
-    blocks, found = 0, 0
-    for at in range(begin, end, TOGETHER):  # without a branch in it
+    """As `entries_within`, of the blocks alone whose `lows` are within the bound.
+
+    Branches are the ends of loops alone: others would be guessed wrong several times a row, at 5 ns each.
+    """
+    n, blocks, left = s.v.size, NIL, NIL
+    for at in range(begin, end, TOGETHER):
         near.blocks[blocks] = (at - begin) // TOGETHER * LANES
         blocks += 1 if some_within(lows, near.window, at, BOUND) != 0 else 0
     for k in range(blocks):
-        found = pick_block(s, near, s.v, i, near.blocks[k], found)
-        if found > CAPACITY:
-            break
+        j = near.blocks[k]
+        first = min(j, n - LANES)
+        hits = within(s.cost, s.v, near.window, i * n, first, BOUND) & (~np.uint64(0) << np.uint64(j - first))
+        near.blocks[left], near.hits[left] = first, hits
+        left += 1 if hits != 0 else 0
+    return pick_hits(near, left)
+
+
+@inlined
+def pick_hits(near: Near, left: int) -> int:
+    """The columns of so many blocks with their hits into `picked`, and how many; CAPACITY and one more at most."""
+    k, found, hits, one = 0, 0, near.hits[0], np.uint64(1)
+    while k < left and found <= CAPACITY:
+        near.picked[found] = near.blocks[k] + trailing_zeros(hits)
+        found += 1
+        later = near.hits[k + 1]
+        hits &= hits - one
+        k += 1 if hits == 0 else 0
+        hits = later if hits == 0 else hits
     return found
 
 
@@ -193,11 +139,9 @@ def few_within(s: Whole, near: Near, v: Costs, i: int, bound: Any) -> int:
 @inlined
 def learn(window: Costs, found: int) -> None:
     """The window widens where a row has few columns within it, and narrows where it has many."""
-    value = window.dtype.type
-    if found > MOST:
-        window[0] = value(window[0] - window[0] / 16)
-    elif found < FEWEST:
-        window[0] = min(window[2], value(window[0] + window[0] / 16 + window[1]))
+    value, now = window.dtype.type, window[0]
+    narrower, wider = value(now - now / 16), min(window[2], value(now + now / 16 + window[1]))
+    window[0] = narrower if found > MOST else wider if found < FEWEST else now
 
 
 @inlined
@@ -215,7 +159,7 @@ def list_row(s: Whole, near: Near, lows: Costs, begin: int, i: int) -> None:
     """List row i, whose `lows` stand from `begin` on, ties first; the window learns from it."""
     value, n = s.v.dtype.type, s.v.size
     end = begin + (n + LANES - 1) // LANES * TOGETHER
-    least = smallest_of(lows, begin, end) if n >= LANES else least_entry(s, i)
+    least = smallest_of(lows, end) if n >= LANES else least_entry(s, i)
     near.held[i], near.bound[i], near.ties[i] = CROWDED, least, 0
     if least >= s.inf:
         return
@@ -234,21 +178,35 @@ def list_row(s: Whole, near: Near, lows: Costs, begin: int, i: int) -> None:
     if found > CAPACITY:
         near.seen[CROWDS] += 1
         return
-    keep_list(s, near, i, found, bound)
-    put_ties_first(s, near, i, least)
+    near.held[i], near.bound[i] = found, bound
+    put_ties_first(s, near, i, found, least)
 
 
 @inlined
-def put_ties_first(s: Whole, near: Near, i: int, least: Any) -> None:
-    """Ties are what lies at the least, up to half of what the certificate allows for rounding."""
-    cols, costs, first, ties = near.cols, near.costs, near.start[i], near.start[i]
-    for t in range(first, first + near.held[i]):
-        over = s.v.dtype.type(s.v.dtype.type(costs[t] - s.v[cols[t]]) - least)
-        if over <= 0 or (s.flip != 0 and over <= ROUNDING * (abs(least) + abs(costs[t]))):
-            cols[t], cols[ties] = cols[ties], cols[t]
-            costs[t], costs[ties] = costs[ties], costs[t]
-            ties += 1
-    near.ties[i] = ties - first
+def put_ties_first(s: Whole, near: Near, i: int, found: int, least: Any) -> None:
+    """So many of `picked` become the list of row i, ties from its beginning on, and the others from its end.
+
+    Ties are what lies at the least, up to half of what the certificate allows for rounding.
+    """
+    value, first, ties, others = s.v.dtype.type, near.start[i], 0, found - 1
+    for t in range(found):
+        j = near.picked[t]
+        cost = s.cost[i, j]
+        over, most = value(value(cost - s.v[j]) - least), 0.0
+        if s.flip != 0:
+            most = ROUNDING * (abs(least) + abs(cost))
+        tied = over <= most
+        at = first + (ties if tied else others)
+        near.cols[at], near.costs[at] = j, cost
+        ties += 1 if tied else 0
+        others -= 0 if tied else 1
+    near.ties[i] = ties
+
+
+@inlined
+def room_of_a_row(s: Whole) -> int:
+    """Of what `lows_of_rows` leaves of it."""
+    return (s.v.size + LANES - 1) // LANES * TOGETHER + TOGETHER
 
 
 def rows_of_a_piece(s: Whole) -> int:
@@ -261,7 +219,7 @@ def pieces_of(s: Whole, near: Near) -> list[Near]:
     return [
         near._replace(
             window=near.window.copy(), picked=np.empty_like(near.picked),
-            blocks=np.empty_like(near.blocks), seen=np.zeros_like(near.seen),
+            blocks=np.empty_like(near.blocks), hits=np.empty_like(near.hits), seen=np.zeros_like(near.seen),
         )
         for _ in range(0, s.col_of.size, rows_of_a_piece(s))
     ]  # fmt: skip
@@ -275,7 +233,11 @@ def gather(near: Near, pieces: list[Near]) -> None:
 
 def list_in_pieces(s: Whole, near: Near, expired: Callable[[], Termination | None]) -> Termination | None:
     """Let all rows be listed, by threads; returns what `expired` said if that came before the end."""
-    n_rows, rows, pieces = s.col_of.size, rows_of_a_piece(s), pieces_of(s, near)
+    n_rows, rows = s.col_of.size, rows_of_a_piece(s)
+    if rows >= n_rows:
+        list_rows(s, near, 0, 0, n_rows)
+        return None
+    pieces = pieces_of(s, near)
     ended: list[Termination] = []
 
     def work(at: int) -> None:
@@ -293,8 +255,7 @@ def list_in_pieces(s: Whole, near: Near, expired: Callable[[], Termination | Non
 def list_rows(s: Whole, near: Near, begin: int, first: int, last: int) -> None:
     """List rows first to last - 1 of the piece from row `begin` on. Those whose columns tie too much are CROWDED."""
     s, near = borrowed(s), borrowed(near)
-    room = (s.v.size + LANES - 1) // LANES * TOGETHER
-    lows = np.empty(ROWS * room, s.v.dtype)
+    lows = np.empty(ROWS * room_of_a_row(s), s.v.dtype)
     for i in range(first, last, ROWS):
         if s.v.size >= LANES:
             lows_of_rows(s.cost, s.v, lows, i, last - 1, s.v.size)
@@ -302,19 +263,58 @@ def list_rows(s: Whole, near: Near, begin: int, first: int, last: int) -> None:
 
 
 @jit
-def check_and_list(s: Whole, near: Near, most: AnyIntegers, begin: int, first: int, last: int) -> bool:
-    """As `list_rows`, and the sizes of floats into `most` (TOGETHER,), as bits; stops at rows that are not all finite.
+def check_and_list(s: Whole, near: Near, most: AnyIntegers, old: Costs, rows: int) -> bool:
+    """As `list_rows` of all rows, in pieces of `rows`; stops at rows that are not all finite.
 
-    Whether there were none; rows have LANES columns and more.
+    Whether there were none; then the sizes of the costs, which are floats, stand in `most` (TOGETHER,) as bits. Rows
+    have LANES columns and more. `old`: what the least of each row may be, or empty. Where it is, one reading tells all.
     """
     s, near = borrowed(s), borrowed(near)
-    room = (s.v.size + LANES - 1) // LANES * TOGETHER
-    lows = np.empty(ROWS * room, s.v.dtype)
-    for i in range(first, last, ROWS):
-        lows_and_sizes(s.cost, s.v, lows, most, i, last - 1, s.v.size)
-        if most[:TOGETHER].max() >= most[TOGETHER]:
+    n, n_rows, crowds, first_window, groups, missed = s.v.size, s.col_of.size, 0, near.window[0], 0, 0
+    lows, bounds = np.empty(ROWS * room_of_a_row(s), s.v.dtype), np.empty(ROWS, s.v.dtype)
+    marks = np.zeros(ROWS * ((n + LANES - 1) // LANES), np.uint64)
+    for begin in range(0, n_rows, rows):
+        near.window[0], last = first_window, min(n_rows, begin + rows)
+        near.seen[CROWDS] = 0
+        for i in range(begin, last, ROWS):
+            if old.size > 0 and 2 * missed <= groups + FIRST_GROUPS:
+                groups += 1
+                for k in range(ROWS):
+                    bounds[k] = old[min(i + k, last - 1)] + near.window[0]
+                marks_and_sizes(s.cost, s.v, lows, most, bounds, marks.view(np.uint8), i, last - 1, n)
+                if most[:TOGETHER].max() >= most[TOGETHER]:
+                    return False
+                if list_marked(s, near, lows, bounds, marks, i, last):
+                    continue
+                missed += 1
+            lows_and_sizes(s.cost, s.v, lows, most, i, last - 1, n)
+            if most[:TOGETHER].max() >= most[TOGETHER]:
+                return False
+            list_group(s, near, lows, begin, i, last)
+        crowds += near.seen[CROWDS]
+    near.seen[CROWDS], near.window[BOUND] = crowds, 0
+    return True
+
+
+@inlined
+def list_marked(s: Whole, near: Near, lows: Costs, bounds: Costs, marks: Words, i: int, last: int) -> bool:
+    """List row i and those beside it by their marks; False where one of them is to be listed from its least."""
+    value, n, window = s.v.dtype.type, s.v.size, near.window[0]
+    blocks = (n + LANES - 1) // LANES
+    again = np.uint64(blocks * LANES - n)  # columns of the last block that the one before it has too
+    for k in range(min(ROWS, last - i)):
+        left, least = 0, smallest_of(lows, k * TOGETHER)
+        marks[(k + 1) * blocks - 1] &= ~np.uint64(0) << again
+        for block in range(blocks):
+            hits = marks[k * blocks + block]
+            near.blocks[left], near.hits[left] = min(block * LANES, n - LANES), hits
+            left += 1 if hits != 0 else 0
+        found = pick_hits(near, left)
+        if found > CAPACITY or not value(bounds[k] - least) >= value(0.75 * window):
             return False
-        list_group(s, near, lows, begin, i, last)
+        near.held[i + k], near.bound[i + k] = found, bounds[k]
+        put_ties_first(s, near, i + k, found, least)
+        learn(near.window, found)
     return True
 
 

@@ -21,7 +21,7 @@ from kernels.lap.cpu.reject import (
     set_out,
 )
 from kernels.lap.cpu.reject_rows import turn
-from kernels.lap.cpu.shortlist import inner, jit
+from kernels.lap.cpu.shortlist import NIL, inner, jit, wide
 from kernels.problems.arrays import Amount, Amounts, Indices, Integers, Mask
 
 
@@ -94,6 +94,6 @@ def solve_one(
     row_of[:] = WAITS
     set_out(cost, sign, inf, top, v)
     reduce_rows(cost, sign, inf, way_out, v, col_of, row_of, REDUCTIONS_PER_ROW * len(cost), room)
-    found = place_all(cost, sign, inf, way_out, v, col_of, row_of, 0, 1 << 62, room) != STUCK
+    found = place_all(cost, sign, inf, way_out, v, col_of, row_of, NIL, wide(1 << 62), room) != STUCK
     close(cost, sign, inf, way_out, v, u, room)
     return found

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kernels.lap.cpu.borrowed import borrowed
-from kernels.lap.cpu.shortlist import jit
+from kernels.lap.cpu.shortlist import jit, wide
 from kernels.lap.cpu.whole import STRIDE, Whole, free_low, inlined, order, where_low
 from kernels.problems.arrays import AnyIntegers, Integers32
 
@@ -67,7 +67,7 @@ def match_ties(s: Whole) -> None:
             continue
         queue[0], at, n_queued, end, stamp = source, 0, 1, -1, np.int32(source + 1)
         while at < n_queued and end < 0:
-            i = queue[at]
+            i = wide(queue[at])
             at += 1
             if n_ties[i] < 0:
                 n_ties[i] = list_ties(s, i, ties[i])

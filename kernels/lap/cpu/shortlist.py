@@ -44,6 +44,17 @@ def inner(function: F) -> F:
     return register_jitable(no_cfunc_wrapper=True, **LOOP)(function)
 
 
+NIL: Any = np.int64(0)
+NO: Any = np.bool_(False)
+"""Numbers for compiled code to hand on: one that is told as a literal compiles the function that takes it once more."""
+
+
+@inner
+def wide(number: Any) -> Any:
+    """A number as int64: a function that is handed int32 beside int64 is compiled for both."""
+    return np.int64(number)
+
+
 class State(NamedTuple):
     """One problem with n_rows <= n_cols, everything that its solve reads and writes.
 

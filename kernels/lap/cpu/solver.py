@@ -129,6 +129,12 @@ def solve_one(
     looked: Looked | None = None,
 ) -> Solution:
     """Solve one problem, looking at the deadline between chunks of work; as `solve` otherwise."""
+    early: Any = None if looked is None or looked.weights is not weights else looked.beside
+    if early is not None and early.suits(v0):  # what follows was asked while the rows were listed
+        floats = cpu_by_rows.PreparedCosts(weights, weights, *cpu_by_rows.CONSTANTS["f"])
+        listed = cpu_by_rows.Old(early.prices, u0, early)
+        if (found := cpu_by_rows.solve(weights, floats, maximize, listed, path_limit, deadline)) is not None:
+            return found
     if weights.shape[0] == weights.shape[1]:
         u0, v0 = proportionate(weights, u0, v0)
     else:
@@ -145,7 +151,6 @@ def solve_one(
             most = 4 * (largest(weights) if known is None else known)
             prices = _square_prices(prepared.cost, -1 if maximize else 1, (u0, v0), most)
             rows = None if u0 is None or v0 is None else (-u0 if maximize else u0)
-            early = looked.beside if known is not None and looked is not None else None
             old = None if prices is None else cpu_by_rows.Old(prices, rows, early)
         by_rows = cpu_by_rows.solve(weights, prepared, maximize, old, path_limit, deadline)
         if by_rows is not None:
@@ -189,9 +194,11 @@ def _by_shortlists(
 def _square_prices(cost: Costs, sign: int, duals: Duals, most: int | float) -> Amounts | None:
     """As `_prices`, for costs that are to be minimised already."""
     exact = cost.dtype.kind == "i"
+    u0, v0 = duals
+    if v0 is not None:
+        return cut(v0 if sign > 0 else -v0, most, exact)
     one = np.int64(1) if exact else np.float64(1)
-    u0, v0 = (None if side is None else cut(sign * side, most, exact) for side in duals)
-    return _prices(cost, one, u0, v0, most)
+    return _prices(cost, one, None if u0 is None else cut(sign * u0, most, exact), None, most)
 
 
 def _prices(cost: Costs, sign: Any, u0: Amounts | None, v0: Amounts | None, most: int | float) -> Amounts | None:

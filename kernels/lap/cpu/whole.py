@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from kernels.lap.cpu.shortlist import F, jit
+from kernels.lap.cpu.shortlist import NIL, F, jit
 from kernels.problems.arrays import AnyIntegers, Costs, Indices, Indices32, Integers
 
 NARROW = 1 << 26
@@ -66,7 +66,7 @@ def new_whole(cost: Costs, limits: Costs, bits: AnyIntegers, v: Costs, col_of: I
     reduced_bits, key_bits = np.empty(n_cols, bits.dtype), np.empty(n_cols, bits.dtype)
     col_of[:] = -1
     return Whole(
-        cost, limits[0], bits[0], bits[1], limits[1], v, np.full(n_cols, -1, np.int32),
+        cost, limits[0] + NIL, bits[0] + NIL, bits[1] + NIL, limits[1] + NIL, v, np.full(n_cols, -1, np.int32),
         reduced_bits.view(v.dtype), reduced_bits, key_bits.view(v.dtype), key_bits, np.empty(n_cols, bits.dtype),
         np.empty(n_cols // STRIDE + 1, bits.dtype), np.empty(n_cols, np.int32), np.empty(n_cols, np.int32),
         col_of, np.arange(col_of.size), np.zeros(3, np.int64),
@@ -76,8 +76,9 @@ def new_whole(cost: Costs, limits: Costs, bits: AnyIntegers, v: Costs, col_of: I
 @inlined
 def order(s: Whole, i: int) -> Any:
     """Fill `reduced_bits` with row i minus the prices, as integers in the same order; return the least."""
-    row, v, reduced, bits, flip, low = s.cost[i], s.v, s.reduced, s.reduced_bits, s.flip, s.shut
-    value, whole, none = v.dtype.type, bits.dtype.type, bits.dtype.type(0)
+    row, v, reduced, bits = s.cost[i], s.v, s.reduced, s.reduced_bits
+    value, whole = v.dtype.type, bits.dtype.type
+    flip, low, none = whole(s.flip), whole(s.shut), whole(0)
     for j in range(v.size):
         reduced[j] = value(row[j] - v[j])
     for j in range(v.size):
@@ -90,16 +91,21 @@ def order(s: Whole, i: int) -> Any:
 @inlined
 def second_least(s: Whole, low: Any) -> tuple[Any, Any]:
     """The least of `reduced_bits` above `low`, and how many are `low`."""
-    bits, second, ties, one, none = s.reduced_bits, s.shut, np.int32(0), np.int32(1), np.int32(0)
+    bits, ties, one, none = s.reduced_bits, np.int32(0), np.int32(1), np.int32(0)
+    shut = bits.dtype.type(s.shut)
+    second = shut
     for j in range(bits.size):
-        second = min(second, s.shut if bits[j] == low else bits[j])
+        second = min(second, shut if bits[j] == low else bits[j])
         ties += one if bits[j] == low else none
     return second, ties
 
 
 @inlined
 def where_low(s: Whole, low: Any, first: int) -> int:
-    """The first column from `first` on whose `reduced_bits` are `low`; the number of columns if there is none."""
+    """The first column from `first` on whose `reduced_bits` are `low`; the number of columns if there is none.
+
+    Callers give 0 as a literal: compiled for any number, the loop is not vectorised, and takes half as long again.
+    """
     bits, n, one, none = s.reduced_bits, s.v.size, np.int32(1), np.int32(0)
     while first + STRIDE <= n:
         hits = none

@@ -16,7 +16,7 @@ import numpy as np
 
 from kernels.lap.cpu.borrowed import borrowed
 from kernels.lap.cpu.seats import flip, seat_rows
-from kernels.lap.cpu.shortlist import jit
+from kernels.lap.cpu.shortlist import NIL, NO, jit
 from kernels.lap.cpu.whole import STRIDE, Whole, free_low, inlined, new_whole, order, second_least, value_of, where_low
 from kernels.problems.arrays import AnyIntegers, Costs, Indices
 
@@ -99,14 +99,16 @@ def list_free(s: Whole) -> int:
 @inlined
 def least_label(s: Whole) -> Any:
     """Fill `block_min`; return the least label that is left to choose, as bits."""
-    bits, closed, low, whole = s.key_bits, s.closed, s.shut, s.v.size // STRIDE
+    bits, closed, whole = s.key_bits, s.closed, s.v.size // STRIDE
+    shut = bits.dtype.type(s.shut)
+    low = shut
     for block in range(whole):
-        least, first = s.shut, block * STRIDE
+        least, first = shut, block * STRIDE
         for j in range(first, first + STRIDE):
             least = min(least, max(bits[j], closed[j]))
         s.block_min[block] = least
         low = min(low, least)
-    least = s.shut
+    least = shut
     for j in range(whole * STRIDE, s.v.size):
         least = min(least, max(bits[j], closed[j]))
     s.block_min[whole] = least
@@ -164,7 +166,7 @@ def find_path(s: Whole, source: int) -> tuple[int, int]:
     s = borrowed(s)
     value = s.v.dtype.type
     level = low = begin(s, source)
-    at, n_ready = 0, 0
+    at, n_ready = NIL, NIL
     while True:
         if at == n_ready or low == level:
             level = low
@@ -213,7 +215,7 @@ def solve_whole(s: Whole, start: int, own: AnyIntegers) -> bool:
     False where there is no full assignment, or int32 does not suffice.
     """
     s = borrowed(s)
-    first: Any = np.int64(0)
+    first = NIL
     every: Any = np.int64(1 << 62)
     n_rows = s.cost.shape[0]
     if start == 0:
@@ -269,5 +271,5 @@ def solve_at_once(
     s = new_whole(cost, limits, bits, v, col_of)
     solved = solve_whole(s, start, own)
     if solved:
-        close(s, u, False)
+        close(s, u, NO)
     return solved, s.counts[REDUCTIONS], s.counts[READ], s.counts[PATHS]

@@ -13,17 +13,19 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 
 from app.intake.gathered import Gathered, Source
+from app.intake.reading import IN_PLACE_ELEMENTS
 from app.intake.visit import Visit
 from app.intake.weighing import Question, Weighed, elements, weigh
-from kernels import Solver, TooMuch, at_most
+from kernels import Solver, TooMuch, at_most, seen_of
 from workers.jobs.form import Placed
 from workers.jobs.job import WorkerInfo
 from workers.store.disk import room
 from workers.store.unpack import Scratch
 
-IN_PLACE_ELEMENTS = 1 << 20
 AT_ONCE_ELEMENTS = 1 << 12
 """So few are looked through in less time than another thread takes to begin."""
+AT_ONCE_SEEN = 1 << 19
+"""So few are where all but those were seen as they came: they are gone through once, for what a look did not tell."""
 IN_PLACE_MADE, AT_ONCE_MADE = 1 << 22, 1 << 16
 """Entries that a build may make of them here, and while all other requests wait: costs between points, for one."""
 
@@ -61,9 +63,10 @@ async def weigh_up(gathered: Gathered, limit_s: float | None) -> tuple[Weighed, 
     visit, request = gathered.visit, gathered.request
     with visit.timed("build"):
         sources, card = gathered.sources, gathered.card
-        count = sum(elements(one.value) for name, one in sources.items() if card.reads(name, one.value))
-        weighed = None
-        if count <= AT_ONCE_ELEMENTS and not gathered.texts and limit_s is None:
+        sizes = {name: elements(one.value) for name, one in sources.items() if card.reads(name, one.value)}
+        count, weighed = sum(sizes.values()), None
+        unseen = sum(size for name, size in sizes.items() if seen_of(sources[name].value) is None)
+        if unseen <= AT_ONCE_ELEMENTS and count <= AT_ONCE_SEEN and not gathered.texts and limit_s is None:
             with contextlib.suppress(TooMuch):
                 weighed = await visit.desk.entry.placed(partial(_weighed, gathered, AT_ONCE_MADE))
         if weighed is None and (count <= IN_PLACE_ELEMENTS or gathered.outlined):

@@ -16,11 +16,15 @@ from workers.store.layouts import BRAIN
 from workers.store.sniff import is_plain
 from workers.store.upload import Writer
 
+IN_PLACE_ELEMENTS = 1 << 20
+"""A problem of so few numbers in all is built in this process."""
+
 
 def in_place(visit: Visit, card: Solver, sink: Writer, form: Form, field: str) -> Reading | None:
-    """What lies in memory as it came, where it is short or the build need not look at every entry; else None."""
+    """What lies in memory as it came, where it is short, or the build need not look at every entry or is done here for
+    how few there are; else None."""
     reading = read_in_place(sink, form, visit.desk.store.limits)
-    if reading is None or sink.short is not None:
+    if reading is None or sink.short is not None or reading.value.size <= IN_PLACE_ELEMENTS:  # type: ignore[union-attr]
         return reading
     return None if card.reads(field.removeprefix("inputs."), reading.value) else reading
 

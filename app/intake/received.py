@@ -17,6 +17,9 @@ from workers.store.expected import UNKNOWN, Expected
 from workers.store.upload import WORTH_A_SLAB, Writer
 
 LONGEST_KEY = 255
+SHORT_PART = 1 << 16
+"""Bytes of each part of a long body that stay in memory until a file of them is wanted: it mostly is not, as short
+arrays travel with their job."""
 AS_JSON = ("application/json", "", "application/x-www-form-urlencoded")  # the last is what `curl -d` says
 TAKEN = {"Accept-Post": "application/json, multipart/form-data"}
 
@@ -73,7 +76,7 @@ async def receive(request: Request, owner: str, waits: bool = False) -> AsyncIte
 async def _read_parts(request: Request, visit: Visit, readers: list[Reader], waits: bool) -> dict[str, Part]:
     desk, most = visit.desk, visit.desk.max_json_bytes
     told = announced(request)
-    size = Expected(held=told) if is_short(request) else Expected(told) if waits else UNKNOWN
+    size = Expected(held=told) if is_short(request) else Expected(told, held=SHORT_PART) if waits else UNKNOWN
     sums = not 0 < told <= WORTH_A_SLAB and await desk.compared()
     return await read_multipart(
         request,

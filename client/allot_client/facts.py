@@ -20,7 +20,8 @@ def put_back(document: dict[str, Any], arrays: dict[str, Array]) -> None:
         values = arrays.pop(name)
         if field in problems:
             words = problems[field]["words"]
-            problems[field] = [words[place] for place in values.tolist()]
+            alike = len(words) == 1 and not values.any()
+            problems[field] = words * len(values) if alike else [words[place] for place in values.tolist()]
         elif np.isnan(values).any():
             problems[field] = [None if value != value else value for value in values.tolist()]
         else:

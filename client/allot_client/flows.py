@@ -81,8 +81,11 @@ class Answer:
 T = TypeVar("T")
 Flow = Generator[Call | Pause | Knowing, Any, T]
 OF_FRAMES = ("inputs.x", "inputs.y", "inputs.sizes", "inputs.reject_rows", "inputs.reject_cols", "options.cost_limit")
-OF_BEFORE = ("is given beside x or y", "belongs to a matrix of costs, and x and y are given", "is unknown")
-"""What services that take no frames as points say of these fields."""
+OF_BEFORE = (
+    "is given beside x or y", "belongs to a matrix of costs, and x and y are given", "is unknown",
+    "is missing or sparse; expected points",
+)  # fmt: skip
+"""What services say of these fields that take no frames as points, or none whose sides are one array."""
 
 
 @dataclass(frozen=True)

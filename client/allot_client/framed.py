@@ -6,6 +6,7 @@ cost as `cost_matrix` does, so that the answer is the same to the last bit. What
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -38,7 +39,12 @@ def goes_alone(x: Any, y: Any, options: Mapping[str, Any]) -> bool:
 
 def _are_points(one: Array) -> bool:
     """Whether an array has the form and the type of points."""
-    return one.ndim == 2 and one.dtype.kind in "iuf" and one.dtype.itemsize <= LONGEST_FLOAT
+    return one.ndim == 2 and _is_taken_type(one.dtype)
+
+
+def _is_taken_type(kind: np.dtype[Any]) -> bool:
+    """Whether the service takes points of this type."""
+    return kind.kind in "iuf" and kind.itemsize <= LONGEST_FLOAT
 
 
 def _is_taken(options: Mapping[str, Any]) -> bool:
@@ -50,6 +56,9 @@ def _is_taken(options: Mapping[str, Any]) -> bool:
 def joined(left: Sequence[Array], right: Sequence[Array], options: Mapping[str, Any]) -> dict[str, Array] | None:
     """The inputs of frames `left` (m, d) and `right` (n, d): x, y and sizes; None where their costs are to be sent.
 
+    What lies in one piece is sent as one: in x, the points of all columns behind those of all rows. Each input takes a
+    service some time, however few its bytes.
+
     Raises:
         ValueError: boxes of which a corner is beyond its opposite.
     """
@@ -57,13 +66,17 @@ def joined(left: Sequence[Array], right: Sequence[Array], options: Mapping[str, 
     if not _is_taken(options):
         return None
     arrays = [*left, *right]
-    if not all(map(_are_points, arrays)):
+    kinds = {one.dtype for one in arrays}
+    if {one.ndim for one in arrays} != {2} or not all(map(_is_taken_type, kinds)):
         return None
-    if len({one.shape[1] for one in arrays if len(one) or metric != "iou"}) != 1:
-        return None
-    sizes = pairs([(len(one), len(other)) for one, other in zip(left, right, strict=True)])
+    lengths, widths = pairs([one.shape for one in arrays]).T
+    sizes = lengths.reshape(2, -1).T.copy()
     costs = int((sizes[:, 0] * sizes[:, 1]).sum())
-    x, y = (np.concatenate([one for one in side if len(one)] or [side[0]]) for side in (left, right))
+    known = widths[lengths > 0] if metric == "iou" else widths
+    if not costs or known.min() != known.max():
+        return None
+    rows = int(sizes[:, 0].sum())
+    x, y, both = _laid(left, right, kinds, rows, int(known[0]))
     if not worth_it(x, y, costs):
         return None
     if metric == "iou":
@@ -71,4 +84,20 @@ def joined(left: Sequence[Array], right: Sequence[Array], options: Mapping[str, 
             return None
         for name, side, frames in (("x", x, left), ("y", y, right)):
             boxes.refuse_turned(name, side, frames)
-    return {"x": x, "y": y, "sizes": sizes}
+    return {"x": x, "y": y, "sizes": sizes} if both is None else {"x": both, "sizes": sizes}
+
+
+def _laid(
+    left: Sequence[Array], right: Sequence[Array], kinds: set[np.dtype[Any]], rows: int, width: int
+) -> tuple[Array, Array, Array | None]:
+    """The points of all frames of either side, one after the other; and of both, where these lie in one piece.
+
+    Arrays of one type that lie in C order are joined as bytes are, which takes NumPy four times as long.
+    """
+    if len(kinds) == 1 and (kind := next(iter(kinds))).isnative:
+        with contextlib.suppress(TypeError):  # of an array in another order
+            lying: list[Any] = [*left, *right]
+            both = np.frombuffer(b"".join(lying), kind).reshape(-1, width)
+            return both[:rows], both[rows:], both
+    x, y = (np.concatenate([one for one in side if len(one)] or [side[0]]) for side in (left, right))
+    return x, y, None

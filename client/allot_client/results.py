@@ -108,7 +108,7 @@ class _ByProblem(Mapping[str, Any]):
 
     def __init__(self, found: Mapping[str, Array], home: Home) -> None:
         self._found, self._bring = found, home.bring
-        self._lines = pairs(home.sizes or ()).T
+        self._sizes = home.sizes or ()
         self._made: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
@@ -116,7 +116,8 @@ class _ByProblem(Mapping[str, Any]):
         if name not in self._made:
             array = self._found[name]
             if name in LINES and array.ndim == 1:
-                array = padded(array, self._lines[LINES[name]], -1 if name == "assignment" else 0)
+                counts = pairs(self._sizes).T[LINES[name]]
+                array = padded(array, counts, -1 if name == "assignment" else 0)
             self._made[name] = self._bring(array)
         return self._made[name]
 

@@ -278,8 +278,10 @@ def _started(options: Mapping[str, Any], others: Mapping[str, Any]) -> tuple[Map
 
 def _of_frames(left: list[Any], right: list[Any], options: Mapping[str, Any], others: Mapping[str, Any]) -> Task:
     """Lists of points, a problem each: as points where the service takes them, else as costs. Raises ValueError."""
-    x, y = left, right
-    if not (all_plain(left) and all_plain(right)):
+    x, y, found = left, right, None
+    if {*map(type, left), *map(type, right)} == {np.ndarray}:  # most are, and nothing more is asked of each
+        found = framed.joined(x, y, options)
+    if found is None and not (all_plain(left) and all_plain(right)):
         right = [features.matched(*pair) for pair in zip(left, right, strict=True)]
         x, y = ([np.asarray(given(one).value) for one in side] for side in (left, right))
     rest = {name: value for name, value in others.items() if name not in ("x", "y")}
@@ -291,11 +293,11 @@ def _of_frames(left: list[Any], right: list[Any], options: Mapping[str, Any], ot
             return _of_matrices(boxes.distances(x, y), kept, rest)
         return _of_matrices([points.cost_matrix(*pair, metric) for pair in zip(x, y, strict=True)], kept, rest)
 
-    found = framed.joined(x, y, options)
+    found = framed.joined(x, y, options) if found is None else found
     if found is None:
         return as_costs()
     made = task("lap", {**rest, **found, **_prices(others)}, options)
-    shapes = tuple(map(tuple, found["sizes"].tolist()))
+    shapes = tuple(zip(*found["sizes"].T.tolist(), strict=True))
     return replace(made, home=Home(sizes=shapes), as_costs=as_costs)
 
 

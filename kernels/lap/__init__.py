@@ -225,7 +225,12 @@ CARD = Solver[Problem, LapOptions](
             "the other",
             required=False,
         ),
-        InputSpec("y", "(n_cols, dimension): points, with x", required=False),
+        InputSpec(
+            "y",
+            "(n_cols, dimension): points, with x; left out beside `sizes`, those of all columns stand in x, behind "
+            "those of all rows",
+            required=False,
+        ),
         InputSpec("u0", "(n_rows,) or (batch, n_rows): row duals to start from", required=False),
         InputSpec("v0", "(n_cols,) or (batch, n_cols): column duals to start from", required=False),
         InputSpec(

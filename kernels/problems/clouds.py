@@ -46,6 +46,7 @@ from kernels.problems.rejecting import (
     refuse_what_does_not_fit,
     sizes_of,
 )
+from kernels.problems.seen import seen_of
 
 ROUNDED = ("iou", "sqeuclidean", "euclidean", "cityblock")
 """Metrics with such a formula."""
@@ -83,6 +84,8 @@ def wants_clouds(inputs: Inputs, cost_limit: float | None) -> bool:
 def rejecting_points(inputs: Inputs, metric: str, maximize: bool, cost_limit: float | None) -> PointRejecting:
     """Build from `x`, `y`, `sizes` where there are several problems, and limit or prices as `rejecting_assignment`.
 
+    Beside `sizes` `y` may be left out: `x` then holds the points of all rows, and behind them those of all columns.
+
     Raises:
         InvalidProblem: another metric than those of ROUNDED, another input; points that are missing, not finite, beyond
             1e100 or, as integers, 2^53; boxes that are none; sizes that do not add up; prices as in `rejecting.py`.
@@ -92,12 +95,14 @@ def rejecting_points(inputs: Inputs, metric: str, maximize: bool, cost_limit: fl
         raise InvalidProblem("metric", f"is {metric}; beside {beside} expected one of {', '.join(ROUNDED)}")
     if other := sorted(set(inputs) - {"x", "y", "u0", "v0", "sizes", *PRICES}):
         raise InvalidProblem(other[0], "is given beside x and y; expected a matrix of costs, or points")
+    known = {name: _is_in_range(inputs.get(name, inputs.get("x"))) for name in ("x", "y")}
+    inputs = _apart(inputs)
     x, y = _cloud("x", inputs), _cloud("y", inputs)
     form, sizes = _sizes(inputs, x, y)
     refuse_what_does_not_fit(inputs, maximize, cost_limit)
     x, y = _of_one_dimension(x, y)
     for side, (name, cloud) in enumerate((("x", x), ("y", y))):
-        _check(name, cloud, metric, sizes[:, side] if form == "ragged" else None)
+        _check(name, cloud, metric, sizes[:, side] if form == "ragged" else None, known[name])
     extents = int(sizes[:, 0].max(initial=0)), int(sizes[:, 1].max(initial=0))
     some = bool((sizes[:, 0] * sizes[:, 1]).any())
     costs, prices, strict = priced(inputs, np.zeros(int(some)), (sizes, form, extents), maximize, cost_limit)
@@ -105,6 +110,19 @@ def rejecting_points(inputs: Inputs, metric: str, maximize: bool, cost_limit: fl
     dtype = np.result_type(x, y)
     points = Points(x.astype(dtype, copy=False), y.astype(dtype, copy=False), metric)
     return PointRejecting(costs[:0], sizes, prices[0], prices[1], maximize, form, extents, strict, points)
+
+
+def _apart(inputs: Inputs) -> Inputs:
+    """With `y`, where the points of all columns stand in `x` behind those of all rows. Both are views."""
+    both = inputs.get("x")
+    if "y" in inputs or "sizes" not in inputs or not isinstance(both, np.ndarray) or not both.ndim:
+        return inputs
+    rows, columns = (sum(side) for side in sizes_of(inputs, (0,)).T.tolist())
+    if len(both) != rows + columns:
+        raise InvalidProblem(
+            "x", f"has {len(both)} points and y is left out; expected {rows + columns}, the sum of all sizes"
+        )
+    return {**inputs, "x": both[:rows], "y": both[rows:]}
 
 
 def _cloud(name: str, inputs: Inputs) -> Reals:
@@ -143,13 +161,24 @@ def _of_one_dimension(x: Reals, y: Reals) -> tuple[Reals, Reals]:
     return x, y
 
 
-def _check(name: str, cloud: Reals, metric: str, counts: Indices | None) -> None:
-    """Refuse what is no coordinate, or no box. `counts`: the points of each problem, where there are several."""
+def _is_in_range(given: object) -> bool:
+    """Whether all numbers of an input, floats, were seen as they came to be coordinates."""
+    seen = seen_of(given)
+    if seen is None or seen.plus or seen.minus or seen.low is None or seen.high is None:
+        return False
+    return isinstance(seen.low, float) and seen.low >= -MOST_COORDINATE and seen.high <= MOST_COORDINATE
+
+
+def _check(name: str, cloud: Reals, metric: str, counts: Indices | None, known: bool) -> None:
+    """Refuse what is no coordinate, or no box.
+
+    `counts`: the points of each problem, where there are several. `known`: all numbers are coordinates.
+    """
     if not len(cloud):
         return
     if metric == "iou" and cloud.shape[1] != BOX:
         raise InvalidProblem(name, f"has {cloud.shape[1]} coordinates a box; expected x1, y1, x2, y2")
-    low, high = cloud.min().item(), cloud.max().item()
+    low, high = (0.0, 0.0) if known else (cloud.min().item(), cloud.max().item())
     if not (low >= -MOST_COORDINATE and high <= MOST_COORDINATE):  # as a NaN is not
         row, column = _first(~(np.abs(cloud.astype(np.float64)) <= MOST_COORDINATE))
         where = _place(counts, row, f", {column}")

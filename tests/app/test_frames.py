@@ -37,7 +37,10 @@ def test_boxes_in_every_form_are_their_costs(client: httpx.Client, post: Post) -
     sent: dict[str, Any] = {"data": {"job": json.dumps(job({}, **options))}, "headers": {"Prefer": "wait=30"}}
     blobs = {name: client.post("/v1/blobs", content=content[1]).json() for name, content in files.items()}
     answers = [post(job(POINTS, **options)), client.post("/v1/jobs", files=files, **sent), post(job(blobs, **options))]
-    for answer in answers:
+    together = {"x": [*X, *Y], "sizes": SIZES}
+    files = {"x": ("x.npy", file(together["x"])), "sizes": files["sizes"]}
+    alone = [post(job(together, **options)), client.post("/v1/jobs", files=files, **sent)]
+    for answer in answers + alone:
         assert answer.status_code == 200, answer.text
         found = answer.json()
         assert found["assignment"] == expected["assignment"] == [1, 0, 0]
@@ -47,7 +50,7 @@ def test_boxes_in_every_form_are_their_costs(client: httpx.Client, post: Post) -
         assert found["certificate"]["proved"].endswith(
             "; costs of the given points in float64, each step rounded to nearest (iou)"
         )
-        assert found["input_digests"].keys() == {"x", "y", "sizes"}
+        assert found["input_digests"].keys() == ({"x", "sizes"} if answer in alone else {"x", "y", "sizes"})
 
 
 def test_one_frame_with_a_limit(post: Post) -> None:
@@ -77,7 +80,7 @@ def test_an_estimate_knows_of_the_costs(client: httpx.Client) -> None:
         ({"x": X, "y": Y}, {"metric": "inner", "cost_limit": 1}, "options.metric", "is inner; beside sizes"),
         (POINTS, {"k_best": 2}, "options.k_best", "belongs to a matrix of costs"),
         (POINTS, {"cost_limit": 1, "maximize": True}, "options.cost_limit", "`maximize` is set"),
-        ({"x": X, "sizes": SIZES}, {}, "inputs.y", "is missing"),
+        ({"x": X, "sizes": SIZES}, {}, "inputs.x", "has 3 points and y is left out; expected 8"),
         ({**POINTS, "cost": [1, 2]}, {}, "inputs.cost", "is given beside x and y"),
         ({**POINTS, "u0": [1, 2, 3]}, {}, "inputs.u0", "starts an assignment"),
         ({**POINTS, "x": [*X[:2], [0, 0, 1, None]]}, {}, "inputs.x", "holds inf in problem 1 at [0, 3]"),
@@ -118,3 +121,64 @@ def test_answers_are_verified(post: Post, tmp_path: Path, capsys: pytest.Capture
         moved = [[0, 0, 10, 10.5], *X[1 : len(inputs["x"])]]
         posted.write_text(json.dumps({**asked, "inputs": {**inputs, "x": moved}}))
         assert main(["verify", str(answered), str(posted)]) == 1
+
+
+def long_frames(count: int = 1000) -> tuple[Any, Any]:
+    """1.3 MB of boxes in one array, for 1,000 frames, and the sizes of these: as a client sends them."""
+    rng = np.random.default_rng(11)
+    sizes = np.array([(20 + k % 3, 19 + k % 5) for k in range(count)])
+    corner = rng.uniform(0, 80, (int(sizes.sum()), 2))
+    return np.concatenate([corner, corner + rng.uniform(10, 30, corner.shape)], axis=1), sizes
+
+
+def send_long(client: httpx.Client, boxes: Any, sizes: Any, wait: bool = True) -> httpx.Response:
+    files = {"x": ("x.npy", file(boxes, boxes.dtype)), "sizes": ("sizes.npy", file(sizes, int))}
+    asked = {"job": json.dumps(job({}, metric="iou", cost_limit=0.5))}
+    return client.post("/v1/jobs", data=asked, files=files, headers={"Prefer": "wait=30"} if wait else {})
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_long_array_of_boxes_is_built_where_it_came(client: httpx.Client, dtype: Any) -> None:
+    boxes, sizes = long_frames(1000 if dtype is np.float64 else 2000)
+    boxes = boxes.astype(dtype)
+    answer = send_long(client, boxes, sizes)
+    assert answer.status_code == 200, answer.text
+    found, rows = answer.json(), int(sizes[:, 0].sum())
+    assert found["certificate"]["holds"]
+    assert found["termination"] == "optimal"
+    k, first, second = 7, int(sizes[:7, 0].sum()), rows + int(sizes[:7, 1].sum())
+    one = {"x": boxes[first : first + sizes[k, 0]].tolist(), "y": boxes[second : second + sizes[k, 1]].tolist()}
+    alone = client.post("/v1/jobs", json=job(one, metric="iou", cost_limit=0.5), headers={"Prefer": "wait=30"}).json()
+    assert found["certificate"]["facts"]["problems"]["objectives"][k] == alone["objective"]
+
+
+@pytest.mark.parametrize("wait", [True, False], ids=["waits", "follows"])
+@pytest.mark.parametrize(
+    ("spoilt", "column", "value", "message"),
+    [
+        (19, 1, np.nan, "inputs.x: holds nan in problem 0 at [19, 1]; expected finite numbers"),
+        (20, 0, np.inf, "inputs.x: holds inf in problem 1 at [0, 0]; expected finite"),
+        (40_000, 3, -2e100, "inputs.y: holds -2e+100 in problem"),
+        (-1, 2, -1.0, "inputs.y: holds the box ["),
+    ],
+)
+def test_what_is_wrong_with_a_long_array_is_said_where_it_is(
+    client: httpx.Client, wait: bool, spoilt: int, column: int, value: float, message: str
+) -> None:
+    boxes, sizes = long_frames()
+    boxes[spoilt, column] = value
+    answer = send_long(client, boxes, sizes, wait)
+    check(answer, 422, message[:8])
+    assert message in answer.json()["detail"]
+    if spoilt == -1:
+        assert f"in problem 999 at [{sizes[-1, 1] - 1}]; expected x1 <= x2" in answer.json()["detail"]
+
+
+def test_sizes_that_a_long_array_has_not(client: httpx.Client) -> None:
+    boxes, sizes = long_frames()
+    for wrong in (sizes[:-1], np.concatenate([sizes, [[0, 1]]]), sizes + 1, -sizes):
+        check(
+            send_long(client, boxes, wrong),
+            422,
+            "inputs.sizes" if wrong is not sizes and wrong.min() < 0 else "inputs.x",
+        )

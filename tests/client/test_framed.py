@@ -66,7 +66,7 @@ def test_frames_go_as_points_and_are_answered_as_costs(allot: Client, metric: st
     asked: list[dict[str, Any]] = [{"cost_limit": 0.8}, {}, {"maximize": True}, prices, {**prices, "maximize": True}]
     for options in asked:
         made = tasks.lap(None, {"metric": metric}, {"x": x, "y": y, **prices})
-        assert made.inputs.keys() == {"x", "y", "sizes", "reject_rows", "reject_cols"}
+        assert made.inputs.keys() == {"x", "sizes", "reject_rows", "reject_cols"}
         answer = allot.lap(x=x, y=y, metric=metric, **options)
         words = f"costs of the given points in float64, each step rounded to nearest ({metric})"
         assert words in answer.certificate.proved
@@ -188,7 +188,7 @@ def test_a_service_of_before_is_asked_once(service: Service, allot: Client) -> N
         asked = listening(client, refuses=True)
         for _ in range(2):
             assert told(client.lap(x=x, y=y, metric="iou", cost_limit=0.8)) == expected
-        assert asked == [{"x", "y", "sizes"}, *[{"cost", "sizes"}] * 2]
+        assert asked == [{"x", "sizes"}, *[{"cost", "sizes"}] * 2]
         assert told(client.lap(x=x[0], y=y[0], metric="iou", cost_limit=0.8)) == one
         assert told(client.submit("lap", {"x": x, "y": y}, metric="iou", cost_limit=0.8).result()) == expected
         assert asked[3:] == [{"cost"}, {"cost", "sizes"}]
@@ -211,7 +211,7 @@ def test_what_is_wrong_with_frames_is_asked_once_too(service: Service) -> None:
         for _ in range(2):
             with pytest.raises(InvalidInput, match="beside prices of lines"):
                 client.lap(x=x, y=y, metric="iou", cost_limit=0.8, reject_rows=[np.ones(3)])
-        assert asked == [{"x", "y", "sizes", "reject_rows"}] * 2
+        assert asked == [{"x", "sizes", "reject_rows"}] * 2
 
 
 @pytest.mark.parametrize("refuses", [False, True], ids=["today", "before"])
@@ -252,3 +252,26 @@ def test_a_frame_of_a_map_that_is_wrong_loses_no_other(allot: Client) -> None:
     found = list(allot.map(lambda pair: allot.lap(x=pair[0], y=pair[1], cost_limit=0.8), pairs, return_exceptions=True))
     assert isinstance(found[4], InvalidInput)
     assert [one.optimal for k, one in enumerate(found) if k != 4] == [True] * 8
+
+
+@pytest.mark.parametrize("metric", ROUNDED)
+def test_arrays_that_do_not_lie_alike_are_joined_side_by_side(metric: str) -> None:
+    """Those that do are one array, of which the first points are x."""
+    x, y = frames(metric)
+    options = {"metric": metric, "cost_limit": 0.8}
+    alike = tasks.lap(None, options, {"x": x, "y": y}).inputs
+    rows = sum(map(len, x))
+    assert alike.keys() == {"x", "sizes"}
+    both = np.asarray(alike["x"])
+    assert both.tobytes() == np.concatenate([*x, *y]).tobytes()
+    steps = [np.repeat(one, 2, axis=0)[::2] for one in y]
+    swapped = [one.astype(one.dtype.newbyteorder()) for one in x]
+    for left, right in (([np.asfortranarray(one) for one in x], y), (x, steps), (swapped, swapped), (swapped, y)):
+        apart = tasks.lap(None, options, {"x": left, "y": right}).inputs
+        assert apart.keys() == {"x", "y", "sizes"}
+        assert np.array_equal(apart["x"], both[:rows])  # type: ignore[arg-type]
+        if right is not swapped:
+            assert np.array_equal(apart["y"], both[rows:])  # type: ignore[arg-type]
+            assert np.array_equal(apart["sizes"], alike["sizes"])  # type: ignore[arg-type]
+    short = [one.astype(np.float32) for one in y]
+    assert tasks.lap(None, options, {"x": x, "y": short}).inputs.keys() == {"x", "y", "sizes"}

@@ -8,15 +8,18 @@ import numpy as np
 import pytest
 
 from kernels import SOLVERS, Array, Certificate, Deadline, Device, InvalidProblem, Solution, recheck, solve_and_prove
+from kernels.arriving import glance, together
 from kernels.certificates.exact import rounded_points
 from kernels.certificates.rejecting import between as own_costs
-from kernels.certificates.rejecting import certify, pair_loops
+from kernels.certificates.rejecting import certify, many, pair_loops
 from kernels.lap import extended
-from kernels.lap.cpu import between
+from kernels.lap.cpu import between, rejecting
 from kernels.lap.cpu import solver as cpu
+from kernels.lap.cpu.reject_pieces import solve_pieces
 from kernels.problems import Rejecting
 from kernels.problems.clouds import ROUNDED, PointRejecting
 from kernels.problems.points import PointAssignment
+from kernels.problems.seen import Seen, note
 from tests.fuzz.judge import claim_of
 
 CARD = SOLVERS["lap"]
@@ -114,6 +117,22 @@ def test_an_answer_to_points_is_that_to_their_costs(metric: str, dtype: Any, dev
         verified(points, options, found)
 
 
+@pytest.mark.parametrize("sizes", [SIZES, [(0, 0), (0, 3)], [(2, 0)]])
+@pytest.mark.parametrize("metric", ROUNDED)
+def test_both_sides_may_stand_in_one_array(metric: str, sizes: list[tuple[int, int]]) -> None:
+    """The answer is the same, and `allot verify` reads it so, too."""
+    d = 4 if metric == "iou" else 3
+    apart = as_points([(np.zeros((0, d)), np.zeros((0, d))), *frames(3, sizes, metric)], d)
+    both = {"x": np.concatenate([apart["x"], apart["y"]]), "sizes": apart["sizes"]}
+    options: dict[str, Any] = {"metric": metric, "cost_limit": 0.8}
+    _, expected = answered(apart, **options)
+    problem, found = answered(both, **options)
+    assert told(found) == told(expected)
+    verified(both, options, found)
+    assert np.shares_memory(problem.points.x, both["x"]) or not problem.points.x.size
+    assert np.shares_memory(problem.points.y, both["x"]) or not problem.points.y.size
+
+
 @pytest.mark.parametrize("count", [3, 40], ids=["few", "many"])
 @pytest.mark.parametrize("metric", ROUNDED)
 def test_boxes_that_touch_or_have_no_area(metric: str, count: int) -> None:
@@ -192,11 +211,11 @@ def test_a_large_problem_is_written_out_in_threads() -> None:
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16])
 def test_loops_are_compiled_for_one_form(dtype: Any) -> None:
     """What a worker has compiled is what jobs need, of whatever type and from wherever their points come."""
-    loops: list[Any] = [between.write_rows, *(getattr(pair_loops, name) for name in own_costs.LOOPS.values())]
-    between.warm_up()
-    own_costs.warm_up()
+    loops: list[Any] = [between.write_rows, solve_pieces, pair_loops.write, pair_loops.prove_pairs]
+    for warm_up in (between.warm_up, rejecting.warm_up, own_costs.warm_up, many.warm_up):
+        warm_up()
     known = [loop.signatures for loop in loops]
-    assert all(len(forms) == 1 for forms in known)
+    assert all(known)
     for metric in ROUNDED:
         points = as_points(frames(3, SIZES, metric, dtype), 4 if metric == "iou" else 3)
         mapped = {
@@ -237,6 +256,7 @@ def test_costs_that_the_solver_got_wrong_are_found_out(
 
     _, (_, right) = answered(points, metric=metric)
     monkeypatch.setattr(between, "written_out", wrong)
+    monkeypatch.setattr(rejecting, "LARGE", 1)  # so that all costs are written out
     problem = CARD.build(points, CARD.options(metric=metric))
     solution = CARD.solve(problem, CARD.options(metric=metric), Deadline(), "cpu")
     assert solution.termination == "optimal"
@@ -268,6 +288,7 @@ def test_one_bit_of_a_cost_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None
 
     right = answered({"x": x, "y": y}, metric="iou", cost_limit=0.8)[1][1]
     monkeypatch.setattr(between, "written_out", wrong)
+    monkeypatch.setattr(rejecting, "LARGE", 1)  # so that all costs are written out
     problem = CARD.build({"x": x, "y": y}, CARD.options(metric="iou", cost_limit=0.8))
     solution = CARD.solve(problem, CARD.options(metric="iou", cost_limit=0.8), Deadline(), "cpu")
     found = certify(problem, solution)
@@ -316,7 +337,11 @@ TWO = {"x": BOXES, "y": BOXES, "sizes": np.array([[1, 1], [1, 1]])}
         ({**TWO, "x": np.array([[2**60, 1, 1, 1]] * 2)}, {}, "x", "beyond 2^53"),
         ({**TWO, "x": BOXES.ravel()}, {}, "x", "expected a 2-dimensional array"),
         ({**TWO, "x": np.array([["a"] * 4] * 2)}, {}, "x", "has dtype"),
-        ({"x": BOXES, "sizes": TWO["sizes"]}, {}, "y", "is missing or sparse"),
+        ({"x": BOXES, "sizes": TWO["sizes"]}, {}, "x", "has 2 points and y is left out; expected 4, the sum of all"),
+        ({"x": BOXES, "sizes": np.array([[2**31 - 1] * 2] * 4)}, {}, "x", f"expected {8 * (2**31 - 1)}, the sum"),
+        ({"x": np.concatenate([BOXES, -BOXES]), "sizes": TWO["sizes"]}, {"metric": "iou"}, "y", "in problem 0 at [0]"),
+        ({"x": BOXES}, {"cost_limit": 1.0}, "y", "is missing or sparse"),
+        ({"y": BOXES, "sizes": TWO["sizes"]}, {}, "x", "is missing or sparse"),
         ({**TWO, "cost": np.ones(2)}, {}, "cost", "is given beside x and y"),
         ({**TWO, "u0": np.ones(2)}, {}, "u0", "starts an assignment of all lines"),
         (TWO, {"cost_limit": 1.0, "maximize": True}, "cost_limit", "`maximize` is set"),
@@ -349,3 +374,32 @@ def test_the_build_works_no_costs_out() -> None:
     flat = CARD.build({"cost": np.ones(2), "sizes": TWO["sizes"]}, CARD.options())
     small, known = (CARD.estimate(one, CARD.options(), "cpu").host_bytes for one in (few, flat))
     assert small < 1.01 * known
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 2e100, -2e100])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_points_that_were_seen_as_they_came_are_refused_the_same(bad: float, dtype: Any) -> None:
+    """Who looks at them as they come says nothing of a NaN, and says so of what is too large."""
+    good = np.ascontiguousarray(np.tile(BOXES, (4, 1)), dtype)
+    sizes, options = np.array([[2, 1], [2, 3]]), CARD.options(metric="iou", cost_limit=0.8)
+    for row in (None, 1, 6):
+        both = good.copy()
+        if row is not None:
+            both[row, 2] = np.clip(bad, np.finfo(dtype).min, np.finfo(dtype).max) if np.isfinite(bad) else bad
+        note(both, together([glance(both.reshape(-1).view(np.uint8), both.dtype.str, False)]))
+        told = []
+        for x in (both, both.copy()):
+            try:
+                told.append(CARD.build({"x": x, "sizes": sizes}, options).points.x.tolist())
+            except InvalidProblem as wrong:
+                told.append((wrong.field, wrong.message))
+        assert told[0] == told[1]
+        assert isinstance(told[0], list) == (row is None or (dtype is np.float32 and bad == 2e100))
+
+
+def test_points_that_were_seen_are_not_read_for_their_range() -> None:
+    """A note that is wrong is believed, so that nothing but reading less can make this pass."""
+    both = np.tile(BOXES, (4, 1))
+    both[1, 2] = 2e100
+    note(both, Seen(0.0, 3.0))
+    CARD.build({"x": both, "sizes": np.array([[4, 4]])}, CARD.options(metric="iou", cost_limit=0.8))

@@ -70,7 +70,7 @@ class Store:
 
     def writer(self, scheme: str = TREE, sums: bool = False, size: Expected = UNKNOWN) -> Writer:
         """Begin an upload; for the arguments see `Writer`. Raises StoreFull when the disk nearly is."""
-        if not size.held:
+        if size.most or not size.held:
             require_space(self.folder.temporary)
             size = replace(size, arena=self._slabs)
         return Writer(self, self.limits.max_bytes, self.folder.temporary, scheme, sums, True, size)

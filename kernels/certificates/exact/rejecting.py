@@ -89,8 +89,11 @@ def _between(inputs: Inputs, options: Mapping[str, Any]) -> list[Array]:
     """The costs of points, rounded as the problem says."""
     x, y, sizes = (inputs.get(name) for name in ("x", "y", "sizes"))
     assert isinstance(x, np.ndarray)
-    assert isinstance(y, np.ndarray)
     assert not isinstance(sizes, Csr)
+    if y is None and sizes is not None:  # those of all columns stand in x, behind those of all rows
+        rows = sum(count for count, _ in sizes.tolist())
+        x, y = x[:rows], x[rows:]
+    assert isinstance(y, np.ndarray)
     listed = [[len(x), len(y)]] if sizes is None else sizes.tolist()
     return rounded_points.matrices(x, y, listed, options.get("metric") or "sqeuclidean")
 

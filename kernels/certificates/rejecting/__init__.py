@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from kernels.certificates.assignment_hall import check
-from kernels.certificates.rejecting.between import with_costs
+from kernels.certificates.rejecting.between import written
 from kernels.certificates.rejecting.many import judged_together
 from kernels.certificates.rejecting.proof import Answer, Proof
 from kernels.certificates.rejecting.reading import answer_of, endings
@@ -39,20 +39,24 @@ def certify(problem: Rejecting, solution: Solution, progress: Callable[[float], 
     `holds` is False only where the answer is none: a column used twice, a forbidden entry, an optimum with lines left
     that must be paired, no Hall violator where infeasibility is claimed.
     """
-    if isinstance(problem, PointRejecting):
-        found = certify(with_costs(problem), solution, progress)
-        said = f"{found.proved}; {COSTS} ({problem.points.metric})" if found.holds else found.proved
-        return replace(found, proved=said)
+    found = _certified(problem, solution, progress)
+    if isinstance(problem, PointRejecting) and found.holds:
+        return replace(found, proved=f"{found.proved}; {COSTS} ({problem.points.metric})")
+    return found
+
+
+def _certified(problem: Rejecting, solution: Solution, progress: Callable[[float], None]) -> Certificate:
     ended = endings(problem, solution)
     if isinstance(ended, str):
         return refused(ended)
     if problem.form == "one" and ended[0] is Termination.INFEASIBLE:
-        return certificate(problem, solution, Table.of([_infeasible(problem, solution, 0)]))
+        return certificate(problem, solution, Table.of([_infeasible(written(problem), solution, 0)]))
     answer = answer_of(problem, solution)
     if isinstance(answer, str):
         return refused(answer)
     proofs = judged_together(problem, answer, ended, progress)
     if Termination.INFEASIBLE in set(ended):
+        problem = written(problem)
         for k, word in enumerate(ended):
             if word is Termination.INFEASIBLE:
                 proofs[k] = _infeasible(problem, solution, k, answer)

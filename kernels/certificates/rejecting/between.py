@@ -16,32 +16,46 @@ from kernels.problems.points import Points
 
 AT_ONCE = 1 << 15
 """Pairs from which a thread is worth its start."""
-LOOPS = {"iou": "boxes", "sqeuclidean": "squares", "euclidean": "roots", "cityblock": "sizes"}
+METRICS = ("iou", "sqeuclidean", "euclidean", "cityblock")
+"""By their numbers in the loops."""
+
+
+def written(problem: Rejecting) -> Rejecting:
+    """The same problem with its costs: one between points with those of all pairs in float64."""
+    return with_costs(problem) if isinstance(problem, PointRejecting) else problem
 
 
 def with_costs(problem: PointRejecting) -> Rejecting:
     """The same problem with its costs in float64."""
     from kernels.certificates.rejecting import pair_loops as loops
 
-    sizes, found = problem.sizes, np.empty(problem.entries)
-    points = problem.points
-    x, y = _read(points.x), _read(points.y.T if points.metric == "iou" else points.y)
-    rows, ahead, wide = _lines(sizes)
-    lines = int(rows[-1]) if len(rows) else 0
-    begins = np.concatenate([[0], np.cumsum(wide)])
-    given = untouched(begins), untouched(ahead), x, y, found
+    found = np.empty(problem.entries)
+    metric, begins, ahead, x, y = pairs_of(problem)
+    lines = len(begins) - 1
     ends = cut(lines, len(found), AT_ONCE)
     if lines:
         even = np.linspace(0, len(found), len(ends))[1:-1]
         ends = [0, *np.searchsorted(begins, even).tolist(), lines]
-    in_threads(getattr(loops, LOOPS[points.metric]), ends, given)
+
+    def write(first: int, last: int) -> None:
+        loops.write(metric, first, last, begins, ahead, x, y, found)
+
+    in_threads(write, ends, ())
     return problem.written_out(found)
 
 
-def _lines(sizes: Array) -> tuple[Array, Array, Array]:
-    """The rows up to the end of each problem; of each row its first column among all columns, and how many it has."""
+def pairs_of(problem: PointRejecting) -> tuple[int, Array, Array, Array, Array]:
+    """What the loops are told of a problem: its metric, `begins`, `ahead`, x and y."""
+    points = problem.points
+    x, y = _read(points.x), _read(points.y.T if points.metric == "iou" else points.y)
+    ahead, wide = _lines(problem.sizes)
+    begins = np.concatenate([[0], np.cumsum(wide)])
+    return METRICS.index(points.metric), untouched(begins), untouched(ahead), x, y
+
+
+def _lines(sizes: Array) -> tuple[Array, Array]:
+    """Of each row its first column among all columns, and how many it has."""
     return (
-        np.cumsum(sizes[:, 0]),
         np.repeat(np.cumsum(sizes[:, 1]) - sizes[:, 1], sizes[:, 0]),
         np.repeat(sizes[:, 1], sizes[:, 0]),
     )
@@ -56,5 +70,5 @@ def warm_up() -> None:
     """Compile the loops, or load them from numba's cache."""
     boxes = np.array([[0.0, 0.0, 2.0, 2.0], [1.0, 1.0, 3.0, 3.0]])
     lines = np.zeros(2)
-    for metric in LOOPS:
+    for metric in METRICS:
         with_costs(PointRejecting(lines[:0], np.array([[2, 2]]), lines, lines, points=Points(boxes, boxes, metric)))

@@ -7,16 +7,20 @@ several words, where whole numbers could leave int64.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from kernels.certificates.rejecting import bound as dual
+from kernels.certificates.rejecting.between import pairs_of, written
 from kernels.certificates.rejecting.proof import OF_DATA, OF_PAIRS, SHORT_OF, TOO_MUCH, Answer, judged
 from kernels.certificates.rejecting.table import Table
 from kernels.certificates.rounded import add_up, two_sum
 from kernels.certificates.threads import cut, in_threads
 from kernels.problems import UNASSIGNED, Array, Rejecting
 from kernels.problems.arrays import FORBIDDEN, untouched
+from kernels.problems.clouds import PointRejecting
+from kernels.problems.points import Points
 from kernels.solution import Termination, unheard
 
 MANY = 16
@@ -26,7 +30,7 @@ EXACT = 2.0**61
 MORE = 1 + 2.0**-20
 """A sum of fewer than 2^32 sizes in working precision, times this, is not below the exact one (Higham, section 4.2)."""
 AT_ONCE = 1 << 17
-"""Entries and lines from which a thread is worth its start: some 0.1 ms of work."""
+"""Entries and lines from which a thread is worth its start: some 0.1 ms of work, and of costs to work out 0.2 ms."""
 
 
 def judged_together(
@@ -34,7 +38,7 @@ def judged_together(
 ) -> Table:
     """The proof of each problem."""
     if len(ended) < MANY:
-        return Table.of(judged(problem, answer, ended, heard))
+        return Table.of(judged(written(problem), answer, ended, heard))
     starts = problem.starts
     found = _found(problem, answer, starts)
     proofs, alone = _proofs(*found, -1 if problem.maximize else 1, ended)
@@ -42,6 +46,7 @@ def judged_together(
         if words is not None:
             alone |= _any(np.asarray((words != 0).any(axis=0)), starts[:, side])
     again = np.flatnonzero(alone).tolist()
+    problem = written(problem) if again else problem
     if len(again) > len(ended) // 2:
         return Table.of(judged(problem, answer, ended, heard))
     for k in again:
@@ -57,14 +62,21 @@ def _found(problem: Rejecting, answer: Answer, starts: Array) -> tuple[Array, Ar
     whole = kind.kind == "i"
     worst, most = kind.type(dual.TOP if whole else np.inf), kind.type(dual.LARGEST_PRICE[kind.kind])
     found = np.zeros((count, 7), kind), np.zeros(count), np.zeros((count, 5), np.int64)
-    given = (
-        starts, problem.maximize, FORBIDDEN if whole else None, worst, most, _read(problem.costs),
+    told: tuple[Any, ...] = (starts, problem.maximize, FORBIDDEN if whole else None, worst, most)
+    lines = (
         (_read(problem.row_prices), _read(problem.col_prices)), (_read(answer.u), _read(answer.v)),
         _read(answer.assignment.astype(np.int64, copy=False)), *found,
     )  # fmt: skip
     work = starts.sum(axis=1)
+    prove: Callable[..., None] = loops.prove
+    if isinstance(problem, PointRejecting):
+        from kernels.certificates.rejecting.pair_loops import prove_pairs
+
+        prove, given = prove_pairs, (*pairs_of(problem), *told, *lines)
+    else:
+        given = (*told, _read(problem.costs), *lines)
     ends = cut(int(work[-1]), int(work[-1]), AT_ONCE)
-    in_threads(loops.prove, [0, *np.searchsorted(work, ends[1:-1]).tolist(), count], given)
+    in_threads(prove, [0, *np.searchsorted(work, ends[1:-1]).tolist(), count], given)
     return found
 
 
@@ -156,11 +168,16 @@ def _one(problem: Rejecting, answer: Answer, starts: Array, k: int) -> tuple[Rej
 
 
 def warm_up() -> None:
-    """Compile the loops for each type of costs, or load them from numba's cache."""
-    for dtype in (np.float64, np.float32, np.int64):
+    """Compile the loops for each type of costs and for points, or load them from numba's cache."""
+    sizes = np.array([[1, 2], [2, 1]] * MANY)
+    for dtype in (np.float64, np.float32, np.int64, None):
         kind = np.int64 if dtype is np.int64 else np.float64
-        sizes = np.array([[1, 2], [2, 1]] * MANY)
         lines: Array = np.zeros(3 * MANY, kind)
-        problem = Rejecting(np.ones(4 * MANY, dtype), sizes, lines + 1, lines + 1, form="ragged")
+        if dtype is None:
+            boxes = np.tile([0.0, 0.0, 1.0, 1.0], (3 * MANY, 1))
+            points = Points(boxes, boxes, "iou")
+            problem: Rejecting = PointRejecting(np.zeros(0), sizes, lines + 1, lines + 1, form="ragged", points=points)
+        else:
+            problem = Rejecting(np.ones(4 * MANY, dtype), sizes, lines + 1, lines + 1, form="ragged")
         answer = Answer(np.full(3 * MANY, UNASSIGNED), lines, lines, None, None)
         judged_together(problem, answer, [Termination.TIME_LIMIT] * len(sizes), unheard)

@@ -6,11 +6,18 @@ reorder or to fuse: the flags that permit LLVM that are left out.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
-from kernels.certificates.rejecting.loops import inlined, jit
+from kernels.certificates.rejecting.loops import inlined, jit, prove
 from kernels.problems.arrays import Array
+
+BOXES, SQUARES, ROOTS, SIZES = range(4)
+"""What says by which of these functions costs are worked out."""
+AT_A_TIME = 1 << 13
+"""Costs, at least, that are worked out before they are looked at: they stay in the core's cache, and are so few bytes
+that no pages are mapped and found for each call."""
 
 
 @inlined
@@ -71,3 +78,48 @@ def sizes(first: int, last: int, begins: Array, ahead: Array, x: Array, y: Array
             for k in range(x.shape[1]):
                 total = total + np.abs(others[j, k] - x[i, k])
             own[j] = total
+
+
+@jit
+def write(
+    metric: int, first: int, last: int, begins: Array, ahead: Array, x: Array, y: Array, found: Array
+) -> None:  # fmt: skip
+    """The costs of the rows from `first` to before `last`."""
+    if metric == BOXES:
+        boxes(first, last, begins, ahead, x, y, found)
+    elif metric == SQUARES:
+        squares(first, last, begins, ahead, x, y, found)
+    elif metric == ROOTS:
+        roots(first, last, begins, ahead, x, y, found)
+    else:
+        sizes(first, last, begins, ahead, x, y, found)
+
+
+@jit
+def prove_pairs(
+    first: int, last: int, metric: int, begins: Array, ahead: Array, x: Array, y: Array, starts: Array, maximize: bool,
+    barred: Any, worst: Any, most: Any, leaving: tuple[Array, Array], duals: tuple[Array, Array], assignment: Array,
+    sums: Array, terms: Array, counts: Array,
+) -> None:  # fmt: skip
+    """`loops.prove` of the problems from `first` to before `last`, whose costs are worked out a few problems at a time.
+
+    `terms` is its `sizes`; all else is as there and above.
+    """
+    longest = 0
+    for k in range(first, last):
+        longest = max(longest, starts[k + 1, 0] - starts[k, 0])
+    made = np.empty(AT_A_TIME + longest)
+    while first < last:
+        stop = first + 1
+        while stop < last and starts[stop, 0] - starts[first, 0] < AT_A_TIME:
+            stop += 1
+        at, rows = starts[first, 0], slice(starts[first, 1], starts[stop, 1])
+        own = starts[first : stop + 1].copy()
+        own[:, 0] -= at
+        lines = begins[starts[first, 1] : starts[stop, 1] + 1] - at
+        write(metric, 0, rows.stop - rows.start, lines, ahead[rows], x[rows], y, made)
+        prove(
+            0, stop - first, own, maximize, barred, worst, most, made, leaving, duals, assignment,
+            sums[first:stop], terms[first:stop], counts[first:stop],
+        )  # fmt: skip
+        first = stop

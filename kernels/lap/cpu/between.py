@@ -1,8 +1,10 @@
-"""Costs between the points of frames, for the solver: all rows of all problems, in threads.
+"""Costs between the points of frames, for the solver: of a small problem by who solves it, else all rows, in threads.
 
 Each row is one line of costs. Its loop runs over the columns and has no branch, so that LLVM makes vectors of it. The
 formulas and the order of their roundings are in `kernels/problems/clouds.py`; nothing may be fused or reordered.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,23 +21,37 @@ IOU, SQEUCLIDEAN, EUCLIDEAN, CITYBLOCK = range(len(ROUNDED))
 """Places in ROUNDED, which loops are told."""
 
 
-def written_out(problem: PointRejecting) -> Rejecting:
-    """The same problem with its costs in float64."""
-    starts, (x, y) = problem.starts, (_wide(cloud) for cloud in (problem.points.x, problem.points.y))
-    costs = np.empty(problem.entries)
-    wide = np.repeat(problem.sizes[:, 1], problem.sizes[:, 0])
-    first = np.concatenate([[0], np.cumsum(wide)])  # where the costs of each row begin
+class Clouds(NamedTuple):
+    """What the costs of all problems are worked out from, in the one form that the loops are compiled for."""
+
+    metric: int  # its place in ROUNDED
+    x: Floats  # (rows, d)
+    across: Floats  # (d, columns): the columns' points, turned
+    areas: Floats  # of the columns' boxes, for iou alone
+
+
+def clouds_of(problem: PointRejecting) -> Clouds:
+    """The points of a problem."""
+    x, y = (_wide(cloud) for cloud in (problem.points.x, problem.points.y))
     metric, areas = ROUNDED.index(problem.points.metric), np.zeros(0)
     if metric == IOU:
         areas = (y[:, 2] - y[:, 0]) * (y[:, 3] - y[:, 1])
-    across = untouched(np.ascontiguousarray(y.T))
+    return Clouds(metric, x, untouched(np.ascontiguousarray(y.T)), areas)
+
+
+def written_out(problem: PointRejecting) -> Rejecting:
+    """The same problem with its costs in float64."""
+    starts, clouds = problem.starts, clouds_of(problem)
+    costs = np.empty(problem.entries)
+    wide = np.repeat(problem.sizes[:, 1], problem.sizes[:, 0])
+    first = np.concatenate([[0], np.cumsum(wide)])  # where the costs of each row begin
     threads = threads_for(len(costs), A_WAKE)
     cuts = np.searchsorted(first, np.linspace(0, len(costs), PIECES * threads + 1)[1:-1])
     ends = np.unique(np.concatenate([[0], cuts, [len(wide)]])).tolist()
     owner = np.searchsorted(starts[1:, 1], ends, side="right").tolist()
 
     def write(piece: int) -> None:
-        write_rows(metric, owner[piece], ends[piece], ends[piece + 1], untouched(starts), x, across, areas, costs)
+        write_rows(clouds, owner[piece], ends[piece], ends[piece + 1], untouched(starts), costs)
 
     in_threads(write, range(len(ends) - 1), threads)
     return problem.written_out(costs)
@@ -47,29 +63,30 @@ def _wide(cloud: Reals) -> Floats:
 
 
 @jit
-def write_rows(
-    metric: int, k: int, first: int, last: int, starts: Indices, x: Floats, across: Floats, areas: Floats, costs: Floats
-) -> None:
-    """The costs of the rows from `first` to before `last`, counted over all problems; `first` is one of problem k.
-
-    `x` (rows, d), `across` (d, columns): the columns' points, turned. `areas`: of the columns' boxes, for iou alone.
-    """
+def write_rows(clouds: Clouds, k: int, first: int, last: int, starts: Indices, costs: Floats) -> None:
+    """The costs of the rows from `first` to before `last`, counted over all problems; `first` is one of problem k."""
     while first < last:
         begin, end, stop = starts[k, 2], starts[k + 1, 2], min(last, starts[k + 1, 1])
         at, wide = starts[k, 0] + (first - starts[k, 1]) * (end - begin), end - begin
         for i in range(first, stop):
-            line = costs[at : at + wide]
-            if metric == IOU:
-                box_line(x[i], across, areas[begin:end], begin, line)
-            elif metric == CITYBLOCK:
-                size_line(x[i], across, begin, line)
-            else:
-                square_line(x[i], across, begin, line)
-                if metric == EUCLIDEAN:
-                    for j in range(line.size):
-                        line[j] = np.sqrt(line[j])
+            write_line(clouds, i, begin, costs[at : at + wide])
             at += wide
         first, k = max(first, stop), k + 1
+
+
+@inner
+def write_line(clouds: Clouds, i: int, begin: int, line: Floats) -> None:
+    """The costs of row i with the columns from `begin` on."""
+    metric, point, across = clouds.metric, clouds.x[i], clouds.across
+    if metric == IOU:
+        box_line(point, across, clouds.areas[begin : begin + line.size], begin, line)
+    elif metric == CITYBLOCK:
+        size_line(point, across, begin, line)
+    else:
+        square_line(point, across, begin, line)
+        if metric == EUCLIDEAN:
+            for j in range(line.size):
+                line[j] = np.sqrt(line[j])
 
 
 @inner

@@ -6,6 +6,7 @@ Each thread makes one call for many pieces. A call of Python's takes its lock tw
 
 import numpy as np
 
+from kernels.lap.cpu.between import Clouds, write_line
 from kernels.lap.cpu.borrowed import borrowed
 from kernels.lap.cpu.counter import taken
 from kernels.lap.cpu.reject import (
@@ -26,9 +27,9 @@ from kernels.problems.arrays import Amount, Amounts, Indices, Integers, Mask
 
 @jit
 def solve_pieces(
-    counter: Integers, ends: Indices, which: Indices, most: int, costs: Amounts, starts: Indices, sizes: Indices,
-    turned: Mask, sign: Amount, inf: Amount, first: Amounts, second: Amounts, col_of: Indices, u: Amounts, v: Amounts,
-    solved: Mask,
+    counter: Integers, ends: Indices, which: Indices, most: int, costs: Amounts, clouds: Clouds | None,
+    starts: Indices, sizes: Indices, turned: Mask, sign: Amount, inf: Amount, first: Amounts, second: Amounts,
+    col_of: Indices, u: Amounts, v: Amounts, solved: Mask,
 ) -> bool:  # fmt: skip
     """Solve pieces that no other thread took until there is none, or `most` entries were read; then True.
 
@@ -37,6 +38,8 @@ def solve_pieces(
     Args:
         counter: of the pieces that were taken (`counter.py`).
         ends: (pieces + 1,) where each piece begins in `which`, the problems that are small.
+        clouds: what costs are worked out from, a problem at a time, so that they stay in the core's cache; or None,
+            and they are in `costs`.
         first, second: the prices of rows and columns in min form.
         solved: says which problems have an answer.
     """
@@ -48,6 +51,8 @@ def solve_pieces(
         longest = max(longest, sizes[k, 0], sizes[k, 1])
         widest = max(widest, sizes[k, 0] * sizes[k, 1])
     room, flat = new_room(longest, longest, v), np.empty(widest, v.dtype)
+    if clouds is not None:
+        points, made = borrowed(clouds), np.empty(widest, v.dtype)
     other = np.empty(longest, np.int64)
     while most > 0:
         piece = taken(counter, 1)
@@ -58,7 +63,12 @@ def solve_pieces(
             n, m = sizes[k, 0], sizes[k, 1]
             most -= n * m
             r, c, last_r, last_c = starts[k, 1], starts[k, 2], starts[k + 1, 1], starts[k + 1, 2]
-            cost = costs[starts[k, 0] : starts[k + 1, 0]].reshape(n, m)
+            if clouds is None:
+                cost = costs[starts[k, 0] : starts[k + 1, 0]].reshape(n, m)
+            else:
+                cost = made[: n * m].reshape(n, m)
+                for i in range(n):
+                    write_line(points, r + i, c, cost[i])
             way_out, top, of_rows, of_cols = first[r:last_r], second[c:last_c], u[r:last_r], v[c:last_c]
             seats, seated = col_of[r:last_r], other[:m]
             if turned[k]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernels.deadline import Deadline
+from kernels.lap.cpu import between
 from kernels.lap.cpu import reject as steps
 from kernels.lap.cpu.counter import new_counter, take
 from kernels.lap.cpu.reject_pieces import solve_pieces
@@ -24,6 +25,8 @@ from kernels.lap.masks import BEYOND, infinity
 from kernels.lap.members import BEST_TO_WORST, CODES
 from kernels.problems import FORBIDDEN, UNASSIGNED, Rejecting
 from kernels.problems.arrays import Amounts, Costs, Flags, Indices, Integers, Mask, is_masked, untouched
+from kernels.problems.clouds import PointRejecting
+from kernels.problems.points import Points
 from kernels.solution import Solution, Termination
 
 if TYPE_CHECKING:
@@ -53,6 +56,7 @@ class Books:
 
     problem: Rejecting
     costs: Amounts
+    clouds: between.Clouds | None
     row_prices: Amounts
     col_prices: Amounts
     sign: Any
@@ -65,6 +69,12 @@ class Books:
     ended: Flags
     violators: dict[int, tuple[Indices, Indices]]
 
+    def write_out(self) -> None:
+        """From here on the costs are there."""
+        if isinstance(self.problem, PointRejecting):
+            self.problem, self.clouds = between.written_out(self.problem), None
+            self.costs = untouched(np.asarray(self.problem.costs, np.float64))
+
 
 def solve(problem: Rejecting, options: "LapOptions", deadline: Deadline, solve_one: SolveOne) -> Solution:
     """Solve assignments whose rows and columns may stay unassigned at a price, exactly, by shortest augmenting paths.
@@ -72,7 +82,8 @@ def solve(problem: Rejecting, options: "LapOptions", deadline: Deadline, solve_o
     Problem: min sum of c[i, j] over the pairs + the prices of the rows and columns that are left (max with
         `maximize`), of one problem or of many of any sizes.
     Args:
-        problem: see `Rejecting`. Without prices of the caller it is the ordinary assignment.
+        problem: see `Rejecting`. Without prices of the caller it is the ordinary assignment. The costs of points are
+            worked out in the thread that solves a problem; of one that is large, all are before.
         options: `LapOptions`; `iteration_limit` counts nothing here.
         deadline: polled between small problems, and between the paths of a large one.
         solve_one: solves an ordinary assignment that is large, late or has no answer (`cpu.solve_one`).
@@ -87,6 +98,8 @@ def solve(problem: Rejecting, options: "LapOptions", deadline: Deadline, solve_o
     start = time.perf_counter()
     books = _books(problem)
     large = np.diff(books.starts[:, 0]) >= LARGE
+    if large.any():
+        books.write_out()
     _solve_small(books, np.flatnonzero(~large), deadline, solve_one)
     for k in np.flatnonzero(large).tolist():
         if problem.strict:
@@ -112,7 +125,8 @@ def _books(problem: Rejecting) -> Books:
         costs = np.where(costs == FORBIDDEN, sign * BEYOND, costs)
     sizes = problem.sizes
     return Books(
-        problem, untouched(np.ascontiguousarray(costs, dtype=sign.dtype)), opened[0], opened[1], sign,
+        problem, untouched(np.ascontiguousarray(costs, dtype=sign.dtype)),
+        between.clouds_of(problem) if isinstance(problem, PointRejecting) else None, opened[0], opened[1], sign,
         infinity(exact, masked), problem.starts, sizes[:, 0] > sizes[:, 1], np.full(len(prices[0]), UNASSIGNED),
         np.zeros(len(prices[0]), sign.dtype), np.zeros(len(prices[1]), sign.dtype),
         np.full(len(sizes), CODES[Termination.OPTIMAL], np.int8), {},
@@ -133,7 +147,7 @@ def _solve_small(books: Books, small: Integers, deadline: Deadline, solve_one: S
     solved = np.ones(len(books.ended), bool)
     late: list[tuple[int, Termination]] = []
     given = (
-        books.costs, books.starts, untouched(books.problem.sizes), books.turned, books.sign, books.inf,
+        books.costs, books.clouds, books.starts, untouched(books.problem.sizes), books.turned, books.sign, books.inf,
         books.row_prices, books.col_prices, books.col_of, books.u, books.v, solved,
     )  # fmt: skip
     counter = new_counter()
@@ -146,8 +160,10 @@ def _solve_small(books: Books, small: Integers, deadline: Deadline, solve_one: S
                 return
             left = solve_pieces(counter, ends, small, CHUNK, *given)
 
-    together(some, threads_for(int(before[-1]), A_WAKE))
+    together(some, threads_for(int(before[-1]) * (1 if books.clouds is None else 2), A_WAKE))
     np.maximum(books.col_of, UNASSIGNED, out=books.col_of)
+    if late or not solved.all():
+        books.write_out()
     for piece, ended in late:
         for k in small[ends[min(piece, len(ends) - 1)] :].tolist():
             if books.problem.strict:
@@ -257,3 +273,7 @@ def warm_up() -> None:
         _solve_small(books, np.array([0]), Deadline(), None)  # type: ignore[arg-type]
         _greedily(books, 0, Termination.TIME_LIMIT)
         _solve_large(books, 0, Deadline())
+    boxes = np.array([[0.0, 0.0, 2.0, 2.0], [1.0, 1.0, 3.0, 3.0]])
+    limits, points = np.ones(2), Points(boxes, boxes, "iou")
+    problem = PointRejecting(np.zeros(0), np.array([[2, 2]]), limits, limits, points=points)
+    _solve_small(_books(problem), np.array([0]), Deadline(), None)  # type: ignore[arg-type]

@@ -36,7 +36,6 @@ from kernels.lap.warm import cut, largest, proportionate
 from kernels.problems import Array, Assignment, InvalidProblem, Rejecting
 from kernels.problems.arrays import Amounts, Costs, untouched
 from kernels.problems.assignment import Looked
-from kernels.problems.clouds import PointRejecting
 from kernels.problems.points import PointAssignment
 from kernels.problems.ranked import Ranked
 from kernels.problems.selected import Selected
@@ -94,8 +93,6 @@ def solve(problem: Assignment | Rejecting | Selected | Ranked, options: "LapOpti
         solved = cpu_by_rows.solve_small(problem, deadline)
         if solved is not None:
             return _signed(solved, options, start)
-    if isinstance(problem, PointRejecting):
-        problem = between.written_out(problem)
     if isinstance(problem, Rejecting):
         return cpu_rejecting.solve(problem, options, deadline, solve_one)
     if isinstance(problem, Selected):

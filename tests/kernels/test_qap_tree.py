@@ -307,7 +307,9 @@ def test_leaves_that_are_far_too_many_are_given_up_early(monkeypatch: pytest.Mon
 
 def test_it_is_hopeless_where_the_rest_takes_four_times_the_time() -> None:
     assert not recheck.hopeless(0.9, 0.0, 5.0)  # it has just begun
-    assert not recheck.hopeless(3.0, 0.0, 60.0)
+    assert not recheck.hopeless(3.0, 0.01, 60.0)  # after half of what is looked at, twice as much is asked
+    assert recheck.hopeless(3.0, 0.005, 60.0)
+    assert recheck.hopeless(1.1, 0.0, 60.0)
     assert recheck.hopeless(7.0, 0.01, 60.0)
     assert not recheck.hopeless(7.0, 0.03, 60.0)
     assert not recheck.hopeless(float("-inf"), 0.0, 60.0)  # no leaf is proved yet

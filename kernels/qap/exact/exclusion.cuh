@@ -9,7 +9,8 @@
 //                bar        (i, j), if it was too dear alone, or a facility k is left without a place beside it
 //            given up after the first facility, where that has excluded few
 //
-// Pairs of one facility have nothing to do with each other, so no thread reads in a step what another writes there.
+// Pairs of one facility have nothing to do with each other, so no thread reads in a step what another writes there. Where
+// m is odd the last line is read twice, and not the one beyond it: the next block may be written just then.
 //
 // Numbers are leaders and prices shifted until the room is below NONE, rounded down, so nothing is excluded that should
 // not be. What is excluded is NONE. All sums are of two numbers up to NONE and fit 16 bits; longer ones stop at NONE.
@@ -60,7 +61,7 @@ template <int HALF>
 __device__ __noinline__ unsigned demand(
     const unsigned *prices, const unsigned *ask, int i, int j, int k, int x, int m) {
     constexpr int LINE = HALF | 1;
-    const int block = word_block(m);
+    const int block = word_block(m), last = (m - 1) * LINE, second = 2 * x + 1 < m ? LINE : 0;
     unsigned total = 0, rest[2 * HALF];
 #pragma unroll
     for (int q = 0; q < 2 * HALF; ++q) rest[q] = NONE_TWICE;
@@ -72,13 +73,14 @@ __device__ __noinline__ unsigned demand(
             if (p < k) {
                 const unsigned *from = prices + pair_of(p, k, m) * block + x;
 #pragma unroll
-                for (int q = 0; q < 2 * HALF; ++q) both[q] = from[q * LINE];
+                for (int q = 0; q < 2 * HALF - 1; ++q) both[q] = from[q * LINE];
+                both[2 * HALF - 1] = from[last];
             } else {
-                const unsigned *from = prices + pair_of(k, p, m) * block + 2 * x * LINE;
+                const unsigned *from = prices + pair_of(k, p, m) * block + 2 * x * LINE, *other = from + second;
 #pragma unroll
                 for (int q = 0; q < HALF; ++q) {
-                    both[2 * q] = __byte_perm(from[q], from[q + LINE], 0x5410);
-                    both[2 * q + 1] = __byte_perm(from[q], from[q + LINE], 0x7632);
+                    both[2 * q] = __byte_perm(from[q], other[q], 0x5410);
+                    both[2 * q + 1] = __byte_perm(from[q], other[q], 0x7632);
                 }
             }
 #pragma unroll

@@ -38,7 +38,7 @@ def form(m: int, structs: tuple[int, int], most: int, two_blocks: int) -> TreeFo
     half = (m + 1) // 2
     line = half | 1
     block = m * line + max(0, 4 - m * line % 32)
-    fixed = sum(structs) + 4 * (m * (m - 1) // 2 * block + line)
+    fixed = sum(structs) + 4 * (m * (m - 1) // 2 * block)
     each = 16 * ((m - 1) * ((half + 1) // 2) | 1) + -(-m * half // 4) * 4
     name = next((name for name, widest in FORMS.items() if m <= widest), "ascend")
     if name in PAIRED and fixed + FEWEST * each <= two_blocks:

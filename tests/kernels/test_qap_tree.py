@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from kernels import SOLVERS, Deadline, InvalidProblem, solve_and_prove
-from kernels.certificates.tree import SAMPLE, certify, recheck
+from kernels.certificates.tree import SAMPLE, certify, recheck, rechecker
 from kernels.certificates.tree.cover import Refused, read
 from kernels.problems import Array, QuadraticAssignment
 from kernels.qap import qaplib
@@ -289,6 +289,27 @@ def test_without_time_a_sample_is_drawn_and_nothing_is_verified(
     assert "sampled" in certificate.proved
     assert certificate.facts["claimed_bound"] == certificate.objective
     assert judged(problem, best, tree, resumed=True).termination is Termination.CONVERGED
+
+
+def test_a_sample_is_proved_on_all_threads_until_the_clock(grid: tuple[QuadraticAssignment, Array, Array]) -> None:
+    problem, best, logged_tree = grid
+    tree = read(logged_tree, problem)
+    for ends_at, proved in ((float("inf"), 20), (0.0, 0)):
+        checks = [rechecker(problem, best, tree, ends_at) for _ in range(3)]
+        assert recheck.prove_some(checks, tree, tree.leaves[:20]) == proved
+
+
+def test_a_leaf_of_a_sample_that_holds_something_better_is_told(
+    grid: tuple[QuadraticAssignment, Array, Array], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem, _, tree = grid
+    poor, wrong = np.arange(problem.n), tree.copy()
+    wrong[25:33] = np.frombuffer(struct.pack("<q", int(problem.objective(poor))), np.uint8)
+    monkeypatch.setattr("kernels.certificates.tree.SHARE_OF_ALL", 0.0)
+    monkeypatch.setattr("kernels.certificates.tree.SAMPLE", len(read(tree, problem).leaves))
+    told = judged(problem, poor, log.summed(wrong)).facts["tree"]
+    assert told["refused"] == "a better permutation was found"
+    assert "sampled" not in told
 
 
 def test_leaves_that_are_far_too_many_are_given_up_early(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,8 +38,7 @@
 #include "qap/exact/layout.py"
 
 constexpr int TOP = 0x3fffffff;
-constexpr int ROWS = 4;  // whose minima are under way at once
-constexpr int AT_ONCE = 4;  // loads under way, and sums of a warp: one after the other they are most of a sweep's time
+constexpr int AT_ONCE = 4;  // loads of global memory under way: one after the other they are most of a sweep's time
 
 // Within a slot, which holds less than 2^19 numbers, 32 bits say where; slots are told apart by 64.
 __device__ __forceinline__ int pair_of(int i, int k, int m) { return i * (2 * m - i - 1) / 2 + (k - i - 1); }  // i < k
@@ -48,75 +47,7 @@ __device__ __forceinline__ int price(const int *prices, int i, int j, int k, int
     return i < k ? prices[(pair_of(i, k, m) * m + j) * m + l] : prices[(pair_of(k, i, m) * m + l) * m + j];
 }
 
-// The least assignment of `size` rows to as many lanes, by one warp; `mine[a * stride]` is what row a asks of this
-// lane. Leaves row duals u (lane a holds row a's) and column duals v; returns their sum. Shortest augmenting paths.
-__device__ int assign(const int *mine, int stride, int size, int lane, int &u, int &v) {
-    const bool live = lane < size;
-    v = TOP;
-    if (live)
-        for (int each = 0; each < size; ++each) v = min(v, mine[each * stride]);
-    int row_of = -1, column_of = -1;
-    u = 0;
-    unsigned open = size == 32 ? FULL_WARP : (1u << size) - 1u, waiting = 0;
-    for (int first = 0; first < size; first += ROWS) {
-        int left[ROWS], least[ROWS];
-        unsigned equal[ROWS];
-#pragma unroll
-        for (int each = 0; each < ROWS; ++each)
-            left[each] = live ? mine[min(first + each, size - 1) * stride] - v : TOP;
-#pragma unroll
-        for (int each = 0; each < ROWS; ++each) least[each] = __reduce_min_sync(FULL_WARP, left[each]);
-#pragma unroll
-        for (int each = 0; each < ROWS; ++each) equal[each] = __ballot_sync(FULL_WARP, left[each] == least[each]);
-#pragma unroll
-        for (int each = 0; each < ROWS; ++each) {
-            const int row = first + each;
-            if (row >= size) break;
-            const unsigned free = equal[each] & open;
-            const int column = __ffs(free) - 1;
-            if (lane == row) u = least[each];
-            if (free == 0) { waiting |= 1u << row; continue; }
-            open &= ~(1u << column);
-            if (lane == column) row_of = row;
-            if (lane == row) column_of = column;
-        }
-    }
-    while (waiting) {
-        const int source = __ffs(waiting) - 1;
-        waiting &= waiting - 1;
-        const int of_mine = __shfl_sync(FULL_WARP, u, row_of & 31);
-        const int of_source = __shfl_sync(FULL_WARP, u, source);
-        int shortest = live ? mine[source * stride] - of_source - v : TOP;
-        int before = source, sink, top;
-        bool reached = !live;
-        while (true) {
-            top = __reduce_min_sync(FULL_WARP, reached ? 0x7fffffff : shortest);
-            const unsigned next = __ballot_sync(FULL_WARP, !reached && shortest == top);
-            if (next & open) { sink = __ffs(next & open) - 1; break; }
-            const int column = __ffs(next) - 1;
-            reached |= lane == column;
-            const int row = __shfl_sync(FULL_WARP, row_of, column);
-            const int base = top - __shfl_sync(FULL_WARP, of_mine, column);
-            const int length = reached ? TOP : base + mine[row * stride] - v;
-            if (length < shortest) { shortest = length; before = row; }
-        }
-        const unsigned seen = __ballot_sync(FULL_WARP, reached && live);
-        const int rise = top - __shfl_sync(FULL_WARP, shortest, column_of & 31);
-        if (column_of >= 0 && (seen >> column_of & 1)) u += rise;
-        if (lane == source) u += top;
-        if (reached && live) v -= top - shortest;
-        open &= ~(1u << sink);
-        for (int column = sink;;) {
-            const int row = __shfl_sync(FULL_WARP, before, column), then = __shfl_sync(FULL_WARP, column_of, row);
-            if (lane == column) row_of = row;
-            if (lane == row) column_of = column;
-            if (row == source) break;
-            column = then;
-        }
-    }
-    return __reduce_add_sync(FULL_WARP, live ? u + v : 0);
-}
-
+#include "qap/exact/assignment.cuh"
 #include "qap/exact/exclusion.cuh"
 
 struct alignas(16) Shared {
@@ -171,11 +102,12 @@ __device__ void share(Shared &shared, int *promised, int m, unsigned &random) {
     for (int turn = 0; turn < m; ++turn) shared.rank[shared.order[turn]] = turn;
 }
 
-// Prices of row i and of `many` other rows from global memory, `far`, into the tile, `near`, or back. `step` numbers lie
-// between the first two blocks, `less` fewer each between the next ones. What leaders promise is `own` and [row][33].
+// Prices of row i and of `many` other rows from global memory, `far`, into the tile, `near`, or back. From the first block
+// to the second it is `step` numbers, and `less` fewer each to the next ones. Leaders promise `own` and [row][33].
 template <bool TAKE>
 __device__ __forceinline__ void carry(
-    int *near, int *far, int step, int less, int many, int across, int own, const int *promised, unsigned later, int cap) {
+    int *near, int *far, int step, int less, int many, int across, int own, const int *promised, unsigned later,
+    int cap) {
     for (int first = 0; first < many; first += AT_ONCE) {
         int asks[AT_ONCE];
 #pragma unroll
@@ -216,8 +148,8 @@ __device__ __forceinline__ void move(Shared &shared, int *tile, int *prices, int
     carry<TAKE>(
         tile + lane * odd + warp, before, (m - 2) * m * m, m * m, i, across, of_lane, promised + warp, later, cap);
     carry<TAKE>(
-        tile + i * across + warp * odd + lane, after, m * m, 0, m - 1 - i, across, of_warp, promised + (i + 1) * 33 + lane,
-        later >> i >> 1, cap);
+        tile + i * across + warp * odd + lane, after, m * m, 0, m - 1 - i, across, of_warp,
+        promised + (i + 1) * 33 + lane, later >> i >> 1, cap);
 }
 
 // The submatrix of pair (i, j), j = warp: its least assignment becomes the leader, the rest stays price. A price that
@@ -382,7 +314,7 @@ extern "C" __global__ void __launch_bounds__(544, 2) ascend_middle(const __grid_
     grow<9, 9>(args);
 }
 
-// The same, where there is one block: of two, the shared memory holds too few locations' asks at once. They have 96.
+// The same, where there is one block: beside another there is room for too few locations' asks at once. It has 96.
 // Grid: children. Block: 32 m, a warp per location. Shared: as ascend_narrow.
 // Reads: as ascend. Writes: as ascend. Requires: 18 <= m <= 20; else as ascend. Work: as ascend_narrow.
 extern "C" __global__ void __launch_bounds__(640, 1) ascend_wide(const __grid_constant__ AscendArgs args) {

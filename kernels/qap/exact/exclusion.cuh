@@ -9,24 +9,24 @@
 //                bar        (i, j), if it was too dear alone, or a facility k is left without a place beside it
 //            given up after the first facility, where that has excluded few
 //
-// Pairs of one facility have nothing to do with each other, so no thread reads in a step what another writes there. Where
-// m is odd the last line is read twice, and not the one beyond it: the next block may be written just then.
+// Pairs of one facility have nothing to do with each other, so no thread reads in a step what another writes there.
+// Where m is odd the last line is read twice, and not the one beyond it: the next block may be written just then.
 //
 // Numbers are leaders and prices shifted until the room is below NONE, rounded down, so nothing is excluded that should
 // not be. What is excluded is NONE. All sums are of two numbers up to NONE and fit 16 bits; longer ones stop at NONE.
 //
 // buffer   shape               holds, in shared memory
 // prices   pairs i < k, wide   two numbers a word: block [j][l], lines padded to an odd number of words
-// asked    group, m - 1, r     the ask of (p, q) beside (i, j), in both halves of a word; h = HALF = (m + 1) / 2; four are
-//                              read at once, so r is 2 h or 2 h + 2
+// asked    group, m - 1, r     the ask of (p, q) beside (i, j), in both halves of a word; h = HALF = (m + 1) / 2; four
+//                              are read at once, so r is 2 h or 2 h + 2
 // items    m, group h bytes    of each k < i: t h + x, where (k, 2 x) or (k, 2 x + 1) is open beside the t-th of the
 //                              locations j that are asked now
 // many     m                   of each k, how many items those are
 // own      m, 33               leaders
 // kept     m                   the facilities k, a bit each, that keep a place beside (i, j)
 //
-// A warp's lanes have one k, or two, and some x of several j. So they take the same way through the others' prices. They
-// read the same words of them, or neighbours: x lies in other banks than x + 1, and asks of j in others than of j + 1.
+// A warp's lanes have one k, or two, and some x of several j. So they take the same way through the others' prices, and
+// read the same words or neighbours: x lies in other banks than x + 1, and asks of j in others than those of j + 1.
 
 constexpr int NONE = 0x3fff, NONE_TWICE = 0x3fff3fff;
 
@@ -139,8 +139,8 @@ __device__ void spread(Exclusion &ours, short *near, const int *leaders, const i
     }
 }
 
-// What all q of `many` facilities ask, for one warp; the sum of what each facility asks at least. `step` and `less` are as
-// those of `carry`. own: of the first one, and of q = lane. least: what q asks beyond its facility's least, at least.
+// What all q of `many` facilities ask, for one warp; returns the sum of what each facility asks at least. `near`, `step`
+// and `less` are as in `carry`. own: of the first one, and of q = lane. rest: what q asks beyond its facility's least.
 template <int HALF>
 __device__ __forceinline__ int ask_of(
     const short *near, int step, int less, int many, const short *own, unsigned *asks, int room, int &rest, int m) {
@@ -164,12 +164,13 @@ __device__ __forceinline__ int ask_of(
 template <int HALF>
 __device__ __forceinline__ bool ask_beside(Exclusion &ours, const short *near, unsigned *asks, int i, int j, int m) {
     const int lane = threadIdx.x % 32, line = 2 * word_line(m), block = 2 * word_block(m);
-    const short *before = near + pair_of(0, i, m) * block + lane * line + j;
+    const short *before = near + pair_of(0, i, m) * block + lane * line + j, *own = ours.own + lane;
     const short *after = near + pair_of(i, i + 1, m) * block + j * line + lane;
     int rest = lane < m && lane != j ? NONE : 0, total = ours.own[i * 33 + j];
-    total += ask_of<HALF>(before, (m - 2) * block, block, i, ours.own + lane, asks + lane, ours.room, rest, m);
-    total += ask_of<HALF>(
-        after, block, 0, m - 1 - i, ours.own + (i + 1) * 33 + lane, asks + i * ask_line(HALF) + lane, ours.room, rest, m);
+    asks += lane;
+    total += ask_of<HALF>(before, (m - 2) * block, block, i, own, asks, ours.room, rest, m);
+    own += (i + 1) * 33;
+    total += ask_of<HALF>(after, block, 0, m - 1 - i, own, asks + i * ask_line(HALF), ours.room, rest, m);
     return total + __reduce_add_sync(FULL_WARP, rest) > ours.room;
 }
 

@@ -100,7 +100,8 @@ def tree() -> None:
     from kernels.qap.exact import gpu_branch
     from kernels.qap.exact.planting import Ground
 
-    for problem in forms():
+    wide = QuadraticAssignment(symmetric(19, 40), symmetric(19, 40))  # the kernels of 18 and 17 facilities left
+    for problem in (*forms(), wide):
         if not problem.integer or problem.flow.max() > 2**20:
             assert gpu_bounds.gilmore_lawler(problem).value <= problem.objective(np.arange(problem.n))
             continue

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from kernels import SOLVERS, Deadline, InvalidProblem, solve_and_prove
-from kernels.certificates.tree import SAMPLE, certify, recheck
+from kernels.certificates.tree import SAMPLE, certify, recheck, rechecker
 from kernels.certificates.tree.cover import Refused, read
 from kernels.problems import Array, QuadraticAssignment
 from kernels.qap import qaplib
@@ -291,6 +291,27 @@ def test_without_time_a_sample_is_drawn_and_nothing_is_verified(
     assert judged(problem, best, tree, resumed=True).termination is Termination.CONVERGED
 
 
+def test_a_sample_is_proved_on_all_threads_until_the_clock(grid: tuple[QuadraticAssignment, Array, Array]) -> None:
+    problem, best, logged_tree = grid
+    tree = read(logged_tree, problem)
+    for ends_at, proved in ((float("inf"), 20), (0.0, 0)):
+        checks = [rechecker(problem, best, tree, ends_at) for _ in range(3)]
+        assert recheck.prove_some(checks, tree, tree.leaves[:20]) == proved
+
+
+def test_a_leaf_of_a_sample_that_holds_something_better_is_told(
+    grid: tuple[QuadraticAssignment, Array, Array], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem, _, tree = grid
+    poor, wrong = np.arange(problem.n), tree.copy()
+    wrong[25:33] = np.frombuffer(struct.pack("<q", int(problem.objective(poor))), np.uint8)
+    monkeypatch.setattr("kernels.certificates.tree.SHARE_OF_ALL", 0.0)
+    monkeypatch.setattr("kernels.certificates.tree.SAMPLE", len(read(tree, problem).leaves))
+    told = judged(problem, poor, log.summed(wrong)).facts["tree"]
+    assert told["refused"] == "a better permutation was found"
+    assert "sampled" not in told
+
+
 def test_leaves_that_are_far_too_many_are_given_up_early(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever waits for the answer gets it with a sample, long before the time is over."""
     problem = uniform(14, 5)
@@ -307,7 +328,9 @@ def test_leaves_that_are_far_too_many_are_given_up_early(monkeypatch: pytest.Mon
 
 def test_it_is_hopeless_where_the_rest_takes_four_times_the_time() -> None:
     assert not recheck.hopeless(0.9, 0.0, 5.0)  # it has just begun
-    assert not recheck.hopeless(3.0, 0.0, 60.0)
+    assert not recheck.hopeless(3.0, 0.01, 60.0)  # after half of what is looked at, twice as much is asked
+    assert recheck.hopeless(3.0, 0.005, 60.0)
+    assert recheck.hopeless(1.1, 0.0, 60.0)
     assert recheck.hopeless(7.0, 0.01, 60.0)
     assert not recheck.hopeless(7.0, 0.03, 60.0)
     assert not recheck.hopeless(float("-inf"), 0.0, 60.0)  # no leaf is proved yet

@@ -22,7 +22,7 @@ from kernels.certificates import quadratic, relaxed
 from kernels.certificates.quadratic_bounds import nearest
 from kernels.certificates.quadratic_exact import ENUMERATED, Whole, integers, lowest, whole
 from kernels.certificates.tree.cover import Refused, Tree, read
-from kernels.certificates.tree.recheck import OutOfTime, Recheck, Unproved, prove_all
+from kernels.certificates.tree.recheck import OutOfTime, Recheck, Unproved, prove_all, prove_some
 from kernels.problems import Array, QuadraticAssignment
 from kernels.solution import Certificate, Solution, Termination, unheard
 
@@ -79,18 +79,16 @@ def _proved(
 
     answer, ends_at = solution.arrays["permutation"], begun + SHARE_OF_ALL * seconds
     checks = [rechecker(problem, answer, tree, ends_at) for _ in range(loops.threads())]
-    check = checks[0]
     try:
         prove_all(checks, tree, heard)
     except OutOfTime:
-        check.ends_at = min(begun + seconds, time.monotonic() + (1 - SHARE_OF_ALL) * seconds)
-        told["sampled"] = 0
-        for leaf in np.random.default_rng().permutation(tree.leaves)[:SAMPLE].tolist():
-            check.run(tree, [leaf])  # one by one: a sample that is cut short is one still
-            told["sampled"] += 1
+        for check in checks:
+            check.ends_at = min(begun + seconds, time.monotonic() + (1 - SHARE_OF_ALL) * seconds)
+        drawn = np.random.default_rng().permutation(tree.leaves)[:SAMPLE].tolist()
+        told["sampled"] = prove_some(checks, tree, drawn)
     else:
         told |= {"whole": True, "check_s": round(time.monotonic() - begun, 3)}
-    return check.answer
+    return checks[0].answer
 
 
 def rechecker(problem: QuadraticAssignment, permutation: Array, tree: Tree, ends_at: float) -> Recheck:

@@ -30,7 +30,7 @@ PIECE = 30_000_000
 PARTS_A_THREAD, POLL_S = 8, 0.05
 LEAST_S, LEAST_SHARE, HOPELESS = 1.0, 0.1, 4.0
 """After so long since the first leaf, and so much of the time: all is given up where it would take so many times the
-time that there is."""
+time that there is. Sooner, but not before the first: where it would take as many times more as that is sooner."""
 FEW, KEPT_DEPTH = 3, 1
 """Facilities left, below which all is priced; how many are placed where prices are kept for another run."""
 
@@ -242,9 +242,40 @@ def prove_all(checks: list[Recheck], tree: Tree, heard: Callable[[float], None])
                 raise OutOfTime
 
 
+def prove_some(checks: list[Recheck], tree: Tree, leaves: list[int]) -> int:
+    """Prove those leaves one by one, with a thread for each of these equal checks, and say how many were.
+
+    A sample that the clock cuts short is one still.
+
+    Raises:
+        Unproved: the first that a thread came upon.
+    """
+    waiting, proved = iter(leaves), [0] * len(checks)
+
+    def work(own: int) -> None:
+        try:
+            for leaf in waiting:
+                checks[own].run(tree, [leaf])
+                proved[own] += 1
+        except OutOfTime:
+            return
+        except BaseException:
+            for check in checks:
+                check.ends_at = 0.0
+            raise
+
+    with ThreadPoolExecutor(len(checks)) as pool:
+        for task in [pool.submit(work, own) for own in range(len(checks))]:
+            task.result()
+    return sum(proved)
+
+
 def hopeless(since_s: float, share: float, seconds: float) -> bool:
     """Whether leaves of which so large a share took that long, since the first, are too many for the whole time."""
-    return since_s > max(LEAST_S, LEAST_SHARE * seconds) and since_s > HOPELESS * seconds * share
+    if since_s <= LEAST_S:
+        return False
+    sooner = max(1.0, LEAST_SHARE * seconds / since_s)
+    return since_s > HOPELESS * sooner * seconds * share
 
 
 def _below_byte(tree: Tree, wanted: list[int], at: int) -> int:

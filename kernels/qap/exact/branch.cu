@@ -47,62 +47,7 @@ __device__ __forceinline__ int price(const int *prices, int i, int j, int k, int
     return i < k ? prices[(pair_of(i, k, m) * m + j) * m + l] : prices[(pair_of(k, i, m) * m + l) * m + j];
 }
 
-// The least assignment of `size` rows to as many lanes, by one warp; `mine[a * stride]` is what row a asks of this
-// lane. Leaves row duals u (lane a holds row a's) and column duals v; returns their sum. Shortest augmenting paths.
-__device__ int assign(const int *mine, int stride, int size, int lane, int &u, int &v) {
-    const bool live = lane < size;
-    v = TOP;
-    if (live)
-        for (int each = 0; each < size; ++each) v = min(v, mine[each * stride]);
-    int row_of = -1, column_of = -1;
-    u = 0;
-    unsigned open = size == 32 ? FULL_WARP : (1u << size) - 1u, waiting = 0;
-    for (int each = 0; each < size; ++each) {
-        const int left = live ? mine[each * stride] - v : TOP;
-        const int least = __reduce_min_sync(FULL_WARP, left);
-        const unsigned free = __ballot_sync(FULL_WARP, left == least) & open;
-        if (lane == each) u = least;
-        if (free == 0) { waiting |= 1u << each; continue; }
-        const int column = __ffs(free) - 1;
-        open &= ~(1u << column);
-        if (lane == column) row_of = each;
-        if (lane == each) column_of = column;
-    }
-    while (waiting) {
-        const int source = __ffs(waiting) - 1;
-        waiting &= waiting - 1;
-        const int of_source = __shfl_sync(FULL_WARP, u, source);
-        int shortest = live ? mine[source * stride] - of_source - v : TOP;
-        int before = source, sink, top;
-        bool reached = !live;
-        while (true) {
-            top = __reduce_min_sync(FULL_WARP, reached ? 0x7fffffff : shortest);
-            const unsigned next = __ballot_sync(FULL_WARP, !reached && shortest == top);
-            if (next & open) { sink = __ffs(next & open) - 1; break; }
-            const int column = __ffs(next) - 1;
-            reached |= lane == column;
-            const int row = __shfl_sync(FULL_WARP, row_of, column);
-            const int base = top - __shfl_sync(FULL_WARP, u, row);
-            const int length = reached ? TOP : base + mine[row * stride] - v;
-            if (length < shortest) { shortest = length; before = row; }
-        }
-        const unsigned seen = __ballot_sync(FULL_WARP, reached && live);
-        const int rise = top - __shfl_sync(FULL_WARP, shortest, column_of & 31);
-        if (column_of >= 0 && (seen >> column_of & 1)) u += rise;
-        if (lane == source) u += top;
-        if (reached && live) v -= top - shortest;
-        open &= ~(1u << sink);
-        for (int column = sink;;) {
-            const int row = __shfl_sync(FULL_WARP, before, column), then = __shfl_sync(FULL_WARP, column_of, row);
-            if (lane == column) row_of = row;
-            if (lane == row) column_of = column;
-            if (row == source) break;
-            column = then;
-        }
-    }
-    return __reduce_add_sync(FULL_WARP, live ? u + v : 0);
-}
-
+#include "qap/exact/assignment.cuh"
 #include "qap/exact/exclusion.cuh"
 
 struct alignas(16) Shared {
@@ -117,20 +62,25 @@ __device__ void settle(Shared &shared, const int *parent, int *prices, int i, in
     const int *theirs = parent + wide * wide;
     const int cap = shared.room + 1, l = lane + (lane >= j), k = warp + (warp >= i);
     if (lane < m) shared.leaders[warp * 33 + lane] = min(parent[k * wide + l] + price(theirs, i, j, k, l, wide), cap);
-    const int at = (warp + (warp >= j)) * wide + l;
-    int one = 0, two = 1;
-    for (int pair = 0; pair < m * (m - 1) / 2; pair += AT_ONCE) {
-        int taken[AT_ONCE];
+    const int *line = theirs + (warp + (warp >= j)) * wide + l;
+    int *own = prices + warp * m + lane;
+    if (lane >= m) return;
+    for (int one = 0; one < m - 1; ++one) {
+        const int above = one + (one >= i), *from = line + pair_of(above, above + 1, wide) * wide * wide;
+        for (int first = one + 1; first < m; first += AT_ONCE) {
+            int taken[AT_ONCE];
 #pragma unroll
-        for (int each = 0; each < AT_ONCE; ++each) {
-            const int from = pair_of(one + (one >= i), two + (two >= i), wide) * wide * wide;
-            if (one < m - 1 && lane < m) taken[each] = theirs[from + at];
-            if (++two == m) two = ++one + 1;
+            for (int each = 0; each < AT_ONCE; ++each) {
+                const int two = first + each, below = two + (two >= i);
+                if (two < m) taken[each] = from[(below - above - 1) * wide * wide];
+            }
+#pragma unroll
+            for (int each = 0; each < AT_ONCE; ++each) {
+                if (first + each >= m) break;
+                *own = taken[each];
+                own += m * m;
+            }
         }
-#pragma unroll
-        for (int each = 0; each < AT_ONCE; ++each)
-            if (pair + each < m * (m - 1) / 2 && lane < m)
-                prices[((pair + each) * m + warp) * m + lane] = taken[each];
     }
 }
 
@@ -152,40 +102,59 @@ __device__ void share(Shared &shared, int *promised, int m, unsigned &random) {
     for (int turn = 0; turn < m; ++turn) shared.rank[shared.order[turn]] = turn;
 }
 
-// Prices of row i from global memory into tile[a][j][l], or back. Each warp moves line `warp` of every block.
-template <bool TAKE> __device__ __forceinline__ void move(Shared &shared, int *tile, int *prices, int i, int m) {
+// Prices of row i and of `many` other rows from global memory, `far`, into the tile, `near`, or back. From the first block
+// to the second it is `step` numbers, and `less` fewer each to the next ones. Leaders promise `own` and [row][33].
+template <bool TAKE>
+__device__ __forceinline__ void carry(
+    int *near, int *far, int step, int less, int many, int across, int own, const int *promised, unsigned later,
+    int cap) {
+    for (int first = 0; first < many; first += AT_ONCE) {
+        int asks[AT_ONCE];
+#pragma unroll
+        for (int each = 0; each < AT_ONCE; ++each) {
+            if (first + each >= many) break;
+            if (TAKE)
+                asks[each] = *far;
+            else
+                *far = near[each * across];
+            far += step;
+            step -= less;
+        }
+        if (TAKE) {
+#pragma unroll
+            for (int each = 0; each < AT_ONCE; ++each) {
+                if (first + each >= many) break;
+                int asked = asks[each];
+                if (later >> each & 1) asked += own + promised[each * 33];
+                near[each * across] = asked >= cap ? cap : later >> each & 1 ? (asked + 1) >> 1 : asked;
+            }
+        }
+        near += AT_ONCE * across;
+        promised += AT_ONCE * 33;
+        later >>= AT_ONCE;
+    }
+}
+
+// Prices of row i from global memory into tile[a][j][l], or back. Each warp moves line `warp` of every block: of rows
+// before i that is their location, and j is the lane. later: rows whose turn comes later, a bit each.
+template <bool TAKE>
+__device__ __forceinline__ void move(Shared &shared, int *tile, int *prices, int i, unsigned later, int m) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, odd = m | 1, cap = shared.room + 1;
     const int *promised = tile - PROMISES;
     if (lane >= m) return;
-    for (int first = 0; first < m - 1; first += AT_ONCE) {
-        int asks[AT_ONCE];
-        if (TAKE) {
-#pragma unroll
-            for (int more = 0; more < AT_ONCE; ++more) {
-                const int each = min(first + more, m - 2), k = each + (each >= i);
-                asks[more] = prices[(pair_of(min(i, k), max(i, k), m) * m + warp) * m + lane];
-            }
-        }
-#pragma unroll
-        for (int more = 0; more < AT_ONCE; ++more) {
-            const int each = first + more, k = each + (each >= i), j = k > i ? warp : lane, l = k > i ? lane : warp;
-            if (each >= m - 1) break;
-            int *near = tile + (each * m + j) * odd + l;
-            if (TAKE) {
-                const bool later = shared.rank[k] > shared.rank[i];
-                int asked = asks[more];
-                if (later) asked += promised[i * 33 + j] + promised[k * 33 + l];
-                *near = asked >= cap ? cap : later ? (asked + 1) >> 1 : asked;
-            } else {
-                prices[(pair_of(min(i, k), max(i, k), m) * m + warp) * m + lane] = *near;
-            }
-        }
-    }
+    int *line = prices + warp * m + lane;
+    int *before = line + pair_of(0, i, m) * m * m, *after = line + pair_of(i, i + 1, m) * m * m;
+    const int across = m * odd, of_lane = promised[i * 33 + lane], of_warp = promised[i * 33 + warp];
+    carry<TAKE>(
+        tile + lane * odd + warp, before, (m - 2) * m * m, m * m, i, across, of_lane, promised + warp, later, cap);
+    carry<TAKE>(
+        tile + i * across + warp * odd + lane, after, m * m, 0, m - 1 - i, across, of_warp,
+        promised + (i + 1) * 33 + lane, later >> i >> 1, cap);
 }
 
 // The submatrix of pair (i, j), j = warp: its least assignment becomes the leader, the rest stays price. A price that
 // is beyond what is left, with its leaders, excludes.
-__device__ __forceinline__ void ask(Shared &shared, int *tile, int i, int m) {
+__device__ __forceinline__ void ask(Shared &shared, int *tile, int i, unsigned later, int m) {
     const int lane = threadIdx.x % 32, j = threadIdx.x / 32, odd = m | 1, cap = shared.room + 1, less = m - 1;
     const int l = lane + (lane >= j);
     int *mine = tile + j * odd + l;
@@ -194,11 +163,12 @@ __device__ __forceinline__ void ask(Shared &shared, int *tile, int i, int m) {
     const int left = shared.left;
     if (value < cap) value += assign(mine, stride, less, lane, u, v);
     if (value > left) value = cap;
+#pragma unroll 4
     for (int each = 0; each < less; ++each) {
         const int row = __shfl_sync(FULL_WARP, u, each);
         if (lane >= less) continue;
         const int asked = mine[each * stride], k = each + (each >= i);
-        const int kept = shared.rank[k] > shared.rank[i] ? max(asked - 1, 0) : 0;  // the half not taken, to one unit
+        const int kept = later >> k & 1 ? max(asked - 1, 0) : 0;  // the half not taken, to one unit
         const int price = asked - row - v + kept;
         const bool within = asked < cap && value < cap && price + value + shared.leaders[k * 33 + l] <= left;
         mine[each * stride] = within ? price : cap;
@@ -230,9 +200,10 @@ __device__ __forceinline__ void sweep(Shared &shared, int *tile, int *prices, in
     __syncthreads();  // shares and ranks -> take
     for (int turn = 0; turn < m; ++turn) {
         const int i = shared.order[turn];
-        move<true>(shared, tile, prices, i, m);
+        const unsigned later = __ballot_sync(FULL_WARP, lane < m && shared.rank[lane] > turn);
+        move<true>(shared, tile, prices, i, later, m);
         __syncthreads();  // tile, leaders, left -> ask
-        ask(shared, tile, i, m);
+        ask(shared, tile, i, later, m);
         __syncthreads();  // tile, leaders -> give
         const int mine = lane < m ? shared.leaders[i * 33 + lane] : TOP, least = __reduce_min_sync(FULL_WARP, mine);
         if (least > shared.left) {
@@ -241,7 +212,7 @@ __device__ __forceinline__ void sweep(Shared &shared, int *tile, int *prices, in
             __syncthreads();  // left -> all
             return;
         }
-        move<false>(shared, tile, prices, i, m);
+        move<false>(shared, tile, prices, i, later, m);
         __syncthreads();  // prices and tile -> take; leaders and left were read by all
         if (warp == 0 && mine <= shared.room) shared.leaders[i * 33 + lane] = mine - least;
         __syncwarp();  // leaders before left
@@ -338,16 +309,23 @@ extern "C" __global__ void __launch_bounds__(512, 2) ascend_narrow(const __grid_
 
 // The same, where they have 56.
 // Grid: children. Block: 32 m, a warp per location. Shared: as ascend_narrow.
-// Reads: as ascend. Writes: as ascend. Requires: 17 <= m <= 18; else as ascend. Work: as ascend_narrow.
-extern "C" __global__ void __launch_bounds__(576, 2) ascend_middle(const __grid_constant__ AscendArgs args) {
+// Reads: as ascend. Writes: as ascend. Requires: m = 17; else as ascend. Work: as ascend_narrow.
+extern "C" __global__ void __launch_bounds__(544, 2) ascend_middle(const __grid_constant__ AscendArgs args) {
     grow<9, 9>(args);
 }
 
-// The same, where one block takes all shared memory that there is.
+// The same, where there is one block: beside another there is room for too few locations' asks at once. It has 96.
 // Grid: children. Block: 32 m, a warp per location. Shared: as ascend_narrow.
-// Reads: as ascend. Writes: as ascend. Requires: 17 <= m <= 21; else as ascend. Work: as ascend_narrow.
-extern "C" __global__ void __launch_bounds__(672, 1) ascend_wide(const __grid_constant__ AscendArgs args) {
-    grow<9, 11>(args);
+// Reads: as ascend. Writes: as ascend. Requires: 18 <= m <= 20; else as ascend. Work: as ascend_narrow.
+extern "C" __global__ void __launch_bounds__(640, 1) ascend_wide(const __grid_constant__ AscendArgs args) {
+    grow<9, 10>(args);
+}
+
+// The same, where it has 80.
+// Grid: children. Block: 32 m, a warp per location. Shared: as ascend_narrow.
+// Reads: as ascend. Writes: as ascend. Requires: m = 21; else as ascend. Work: as ascend_narrow.
+extern "C" __global__ void __launch_bounds__(672, 1) ascend_widest(const __grid_constant__ AscendArgs args) {
+    grow<11, 11>(args);
 }
 
 // Grid: 1. Block: 1. Shared: none. Reads: nothing. Writes: out[0], out[1] = bytes of Shared and of Exclusion.

@@ -3,25 +3,30 @@
 //   exclude: spread     leaders and prices in 16 bits, in shared memory                                  (once)
 //            for each facility i, from the last to the first, all its locations j at once:
 //                ask        what every (p, q) asks beside (i, j); is that within the room at all?   a warp per j
-//                exclude    for each k < i and two l at a time, a lane each: what all others ask of (i, j) and (k, l)
-//                           is bounded by a row and a column reduction; beyond the room, the two exclude each other
+//                list       the (k, j, two l), k < i, one of which is open                         a warp per k
+//                exclude    for each of them, a lane each: what all others ask of (i, j) and (k, l) is bounded by a row
+//                           and a column reduction; beyond the room, the two exclude each other
 //                bar        (i, j), if it was too dear alone, or a facility k is left without a place beside it
 //            given up after the first facility, where that has excluded few
 //
 // Pairs of one facility have nothing to do with each other, so no thread reads in a step what another writes there.
+// Where m is odd the last line is read twice, and not the one beyond it: the next block may be written just then.
 //
 // Numbers are leaders and prices shifted until the room is below NONE, rounded down, so nothing is excluded that should
 // not be. What is excluded is NONE. All sums are of two numbers up to NONE and fit 16 bits; longer ones stop at NONE.
 //
 // buffer   shape               holds, in shared memory
 // prices   pairs i < k, wide   two numbers a word: block [j][l], lines padded to an odd number of words
-// asked    group, m - 1, 2 h   the ask of (p, q) beside (i, j), in both halves of a word; h = HALF = (m + 1) / 2
-// items    group, m h bytes    k h + x for each (k, 2 x) and (k, 2 x + 1), k < i, one of which is open beside (i, j)
-// many     m                   how many items those are
+// asked    group, m - 1, r     the ask of (p, q) beside (i, j), in both halves of a word; h = HALF = (m + 1) / 2; four
+//                              are read at once, so r is 2 h or 2 h + 2
+// items    m, group h bytes    of each k < i: t h + x, where (k, 2 x) or (k, 2 x + 1) is open beside the t-th of the
+//                              locations j that are asked now
+// many     m                   of each k, how many items those are
 // own      m, 33               leaders
 // kept     m                   the facilities k, a bit each, that keep a place beside (i, j)
 //
-// Blocks of prices begin in other banks than their neighbours, by four at least: lanes read of one k and of the next.
+// A warp's lanes have one k, or two, and some x of several j. So they take the same way through the others' prices, and
+// read the same words or neighbours: x lies in other banks than x + 1, and asks of j in others than those of j + 1.
 
 constexpr int NONE = 0x3fff, NONE_TWICE = 0x3fff3fff;
 
@@ -38,7 +43,11 @@ __device__ __forceinline__ int word_block(int m) {
     const int words = m * word_line(m);
     return words + max(0, 4 - words % 32);
 }
-// Bytes of the items of a location.
+// Words of the asks of a facility beside a location, and of all of them: an odd number of fours, so that locations lie
+// in other banks than their neighbours.
+__device__ __forceinline__ constexpr int ask_line(int half) { return (half + 1) / 2 * 4; }
+__device__ __forceinline__ int ask_words(int m) { return 4 * ((m - 1) * (ask_line((m + 1) / 2) / 4) | 1); }
+// Bytes of the items for each location.
 __device__ __forceinline__ int item_bytes(int m) { return (m * ((m + 1) / 2) + 3) / 4 * 4; }
 // Where the price of (i, j) and (k, l) is, in numbers of 16 bits.
 __device__ __forceinline__ int place(int i, int j, int k, int l, int m) {
@@ -47,12 +56,12 @@ __device__ __forceinline__ int place(int i, int j, int k, int l, int m) {
 }
 
 // What all facilities but i and k ask at least of (i, j) and of (k, 2 x), and of (k, 2 x + 1): in the halves of a word.
-// ask: of (i, j), [m - 1][2 HALF]. A function that is called, so that its loops have all registers to themselves.
+// ask: of (i, j), [m - 1][ask_line]. A function that is called, so that its loops have all registers to themselves.
 template <int HALF>
 __device__ __noinline__ unsigned demand(
     const unsigned *prices, const unsigned *ask, int i, int j, int k, int x, int m) {
     constexpr int LINE = HALF | 1;
-    const int block = word_block(m);
+    const int block = word_block(m), last = (m - 1) * LINE, second = 2 * x + 1 < m ? LINE : 0;
     unsigned total = 0, rest[2 * HALF];
 #pragma unroll
     for (int q = 0; q < 2 * HALF; ++q) rest[q] = NONE_TWICE;
@@ -64,29 +73,34 @@ __device__ __noinline__ unsigned demand(
             if (p < k) {
                 const unsigned *from = prices + pair_of(p, k, m) * block + x;
 #pragma unroll
-                for (int q = 0; q < 2 * HALF; ++q) both[q] = from[q * LINE];
+                for (int q = 0; q < 2 * HALF - 1; ++q) both[q] = from[q * LINE];
+                both[2 * HALF - 1] = from[last];
             } else {
-                const unsigned *from = prices + pair_of(k, p, m) * block + 2 * x * LINE;
+                const unsigned *from = prices + pair_of(k, p, m) * block + 2 * x * LINE, *other = from + second;
 #pragma unroll
                 for (int q = 0; q < HALF; ++q) {
-                    both[2 * q] = __byte_perm(from[q], from[q + LINE], 0x5410);
-                    both[2 * q + 1] = __byte_perm(from[q], from[q + LINE], 0x7632);
+                    both[2 * q] = __byte_perm(from[q], other[q], 0x5410);
+                    both[2 * q + 1] = __byte_perm(from[q], other[q], 0x7632);
                 }
             }
 #pragma unroll
-            for (int q = 0; q < 2 * HALF; q += 2) {
-                if (q == 2 * HALF - 2 && m < 2 * HALF) both[q + 1] = NONE_TWICE;  // there is no such line
-                const uint2 two = *reinterpret_cast<const uint2 *>(ask + q);
-                both[q] = __viaddmin_s16x2(both[q], two.x, 0x7fff7fff);
-                both[q + 1] = __viaddmin_s16x2(both[q + 1], two.y, 0x7fff7fff);
+            for (int q = 0; q < 2 * HALF; q += 4) {
+                if (q >= 2 * HALF - 4 && m < 2 * HALF) both[2 * HALF - 1] = NONE_TWICE;  // there is no such line
+                const uint4 four = *reinterpret_cast<const uint4 *>(ask + q);
+                both[q] += four.x;  // up to NONE each: no half carries
+                both[q + 1] += four.y;
                 least = __vimin3_s16x2(both[q], both[q + 1], least);
+                if (q + 2 == 2 * HALF) break;
+                both[q + 2] += four.z;
+                both[q + 3] += four.w;
+                least = __vimin3_s16x2(both[q + 2], both[q + 3], least);
             }
             total = __viaddmin_s16x2(total, least, NONE_TWICE);
             const unsigned less = (0x80008000u - least) ^ 0x80008000u;  // - least, of each half
 #pragma unroll
             for (int q = 0; q < 2 * HALF; ++q) rest[q] = __viaddmin_s16x2(both[q], less, rest[q]);
         }
-        ask += 2 * HALF;
+        ask += ask_line(HALF);
     }
 #pragma unroll
     for (int q = 0; q < 2 * HALF; ++q) {  // the locations j and l are taken
@@ -125,75 +139,98 @@ __device__ void spread(Exclusion &ours, short *near, const int *leaders, const i
     }
 }
 
-// What every (p, q) asks beside (i, j), for one warp, and the items; whether all that is asked is beyond the room.
+// What all q of `many` facilities ask, for one warp; returns the sum of what each facility asks at least. `near`, `step`
+// and `less` are as in `carry`. own: of the first one, and of q = lane. rest: what q asks beyond its facility's least.
 template <int HALF>
-__device__ __forceinline__ bool ask_beside(
-    Exclusion &ours, const short *near, unsigned *asked, unsigned char *items, int i, int j, int m) {
+__device__ __forceinline__ int ask_of(
+    const short *near, int step, int less, int many, const short *own, unsigned *asks, int room, int &rest, int m) {
     const int lane = threadIdx.x % 32;
-    unsigned *to = asked + lane;
-    int total = ours.own[i * 33 + j], rest = lane < m && lane != j ? NONE : 0;
-    for (int p = 0; p < m; ++p) {
-        if (p == i) continue;
-        int mine = NONE;
-        if (lane < m) mine = near[place(i, j, p, lane, m)] + ours.own[p * 33 + lane];
-        if (mine > ours.room) mine = NONE;
-        if (lane < 2 * HALF) *to = mine * 0x10001;
-        const int least = __reduce_min_sync(FULL_WARP, mine);
+    int total = 0;
+#pragma unroll 4
+    for (int each = 0; each < many; ++each) {
+        int asked = lane < m ? *near + own[each * 33] : NONE;
+        if (asked > room) asked = NONE;
+        if (lane < 2 * HALF) asks[each * ask_line(HALF)] = asked * 0x10001;
+        const int least = __reduce_min_sync(FULL_WARP, asked);
         total += least;
-        if (mine < NONE) rest = min(rest, mine - least);
-        to += 2 * HALF;
+        if (asked < NONE) rest = min(rest, asked - least);
+        near += step;
+        step -= less;
     }
-    if (total + __reduce_add_sync(FULL_WARP, rest) > ours.room) return true;
-    __syncwarp();  // asks -> items
-    int many = 0;
-    for (int first = 0; first < i * HALF; first += 32) {
-        const int at = first + lane;
-        bool open = false;
-        if (at < i * HALF) open = min(asked[2 * at], asked[2 * at + 1]) < NONE_TWICE;
-        const unsigned all = __ballot_sync(FULL_WARP, open);
-        if (open) items[many + __popc(all & ((1u << lane) - 1))] = at;
-        many += __popc(all);
-    }
-    if (lane == 0) ours.many[j] = many;
-    return false;
+    return total;
 }
 
-// Locations `first` and on from there, as many as there is memory for: what is asked beside them, and their items; and
-// all prices.
+// What every (p, q) asks beside (i, j), for one warp; whether all that is asked is beyond the room.
+template <int HALF>
+__device__ __forceinline__ bool ask_beside(Exclusion &ours, const short *near, unsigned *asks, int i, int j, int m) {
+    const int lane = threadIdx.x % 32, line = 2 * word_line(m), block = 2 * word_block(m);
+    const short *before = near + pair_of(0, i, m) * block + lane * line + j, *own = ours.own + lane;
+    const short *after = near + pair_of(i, i + 1, m) * block + j * line + lane;
+    int rest = lane < m && lane != j ? NONE : 0, total = ours.own[i * 33 + j];
+    asks += lane;
+    total += ask_of<HALF>(before, (m - 2) * block, block, i, own, asks, ours.room, rest, m);
+    own += (i + 1) * 33;
+    total += ask_of<HALF>(after, block, 0, m - 1 - i, own, asks + i * ask_line(HALF), ours.room, rest, m);
+    return total + __reduce_add_sync(FULL_WARP, rest) > ours.room;
+}
+
+// Locations `first` and on from there, as many as there is memory for: what is asked beside them; items; all prices.
 struct Asked {
     short *near;
     unsigned *asks;
     unsigned char *items;
-    int first;
+    int first, group;
 };
 
-// Facility i at those of the locations of `beside_i` that are `open` (a bit each).
+// The items of facility k beside those of the locations that are `open` (a bit each), by one warp.
+template <int HALF>
+__device__ __forceinline__ void list_open(Exclusion &ours, const Asked beside_i, int k, unsigned open, int m) {
+    const int lane = threadIdx.x % 32, size = min(beside_i.group, m - beside_i.first) * HALF;
+    unsigned char *to = beside_i.items + k * beside_i.group * HALF;
+    int many = 0;
+    for (int first = 0; first < size; first += 32) {
+        const int at = first + lane, turn = at / HALF, x = at - turn * HALF;
+        bool some = false;
+        if (at < size && (open >> (beside_i.first + turn) & 1)) {
+            const unsigned *ask = beside_i.asks + turn * ask_words(m) + k * ask_line(HALF) + 2 * x;
+            some = min(ask[0], ask[1]) < NONE_TWICE;
+        }
+        const unsigned all = __ballot_sync(FULL_WARP, some);
+        if (some) to[many + __popc(all & ((1u << lane) - 1))] = at;
+        many += __popc(all);
+    }
+    if (lane == 0) ours.many[k] = many;
+}
+
+// Facility i at all of those locations: the items, 32 at a time.
 template <int HALF>
 __device__ __forceinline__ void exclude_beside(
-    Exclusion &ours, const Asked beside_i, int *prices, int i, unsigned open, int cap, int m) {
+    Exclusion &ours, const Asked beside_i, int *prices, int i, int cap, int m) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int mine = open >> lane & 1 ? (ours.many[lane] + 31) / 32 : 0;
-    int upto = mine, looked = 0, found = 0;  // tasks of the locations up to the lane's
+    const int mine = lane < i ? ours.many[lane] : 0;
+    int upto = mine, looked = 0, found = 0;  // items of the facilities up to the lane's
     for (int step = 1; step < 32; step *= 2) {
         const int before = __shfl_up_sync(FULL_WARP, upto, step);
         if (lane >= step) upto += before;
     }
-    const int tasks = __shfl_sync(FULL_WARP, upto, 31);
-    for (int task = warp; task < tasks; task += m) {
-        const int j = __ffs(__ballot_sync(FULL_WARP, upto > task)) - 1;
-        const int at = (task - __shfl_sync(FULL_WARP, upto - mine, j)) * 32 + lane;
-        if (at >= ours.many[j]) continue;
-        const int turn = j - beside_i.first, item = beside_i.items[turn * item_bytes(m) + at];
-        const int k = item / HALF, x = item - k * HALF;
-        const unsigned *ask = beside_i.asks + turn * (m - 1) * 2 * HALF;
-        const int beside[2] = {(int)(ask[2 * item] & 0xffff), (int)(ask[2 * item + 1] & 0xffff)};
+    const int all = __shfl_sync(FULL_WARP, upto, 31);
+    for (int at = warp * 32 + lane; at - lane < all; at += 32 * m) {
+        int k = 0;  // the first one whose items go beyond `at`
+        for (int step = 16; step > 0; step /= 2)
+            if (__shfl_sync(FULL_WARP, upto, k + step - 1) <= at) k += step;
+        const int begins = __shfl_sync(FULL_WARP, upto - mine, k);
+        if (at >= all) continue;
+        const int item = beside_i.items[k * beside_i.group * HALF + at - begins];
+        const int turn = item / HALF, x = item - turn * HALF, j = beside_i.first + turn;
+        const unsigned *ask = beside_i.asks + turn * ask_words(m), *two = ask + k * ask_line(HALF) + 2 * x;
+        const int beside[2] = {(int)(two[0] & 0xffff), (int)(two[1] & 0xffff)};
         const unsigned more = demand<HALF>(reinterpret_cast<const unsigned *>(beside_i.near), ask, i, j, k, x, m);
         const int own = ours.own[i * 33 + j];
         for (int half = 0; half < 2; ++half) {
             if (beside[half] == NONE) continue;
             ++looked;
             if (own + beside[half] + (int)(more >> 16 * half & 0xffff) <= ours.room) {
-                if (!(ours.kept[j] >> k & 1)) atomicOr(&ours.kept[j], 1u << k);  // lanes with other k set other bits
+                if (!(ours.kept[j] >> k & 1)) atomicOr(&ours.kept[j], 1u << k);  // lanes of other k set other bits
                 continue;
             }
             const int l = 2 * x + half;
@@ -203,7 +240,7 @@ __device__ __forceinline__ void exclude_beside(
         }
     }
     if (i < m - 1) return;
-    __syncwarp();  // lanes without a task wait for the others
+    __syncwarp();  // lanes without an item wait for the others
     looked = __reduce_add_sync(FULL_WARP, looked);
     found = __reduce_add_sync(FULL_WARP, found);
     if (lane == 0) { atomicAdd(&ours.asked, looked); atomicAdd(&ours.found, found); }  // the warps' counts meet
@@ -215,7 +252,7 @@ template <int HALF>
 __device__ bool exclude(unsigned char *raw, int *leaders, int *prices, int room, int group, int m) {
     Exclusion &ours = *reinterpret_cast<Exclusion *>(raw);
     unsigned *asked = reinterpret_cast<unsigned *>(raw + sizeof(Exclusion));
-    unsigned char *items = reinterpret_cast<unsigned char *>(asked + group * (m - 1) * 2 * HALF);
+    unsigned char *items = reinterpret_cast<unsigned char *>(asked + group * ask_words(m));
     short *near = reinterpret_cast<short *>(items + group * item_bytes(m));
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, cap = room + 1;
     spread(ours, near, leaders, prices, room, m);
@@ -224,16 +261,15 @@ __device__ bool exclude(unsigned char *raw, int *leaders, int *prices, int room,
         bool open = ours.own[i * 33 + warp] < NONE;
         for (int first = 0; first < m; first += group) {
             if (open && first <= warp && warp < first + group) {
-                const int turn = warp - first;
-                unsigned *ask = asked + turn * (m - 1) * 2 * HALF;
-                open = !ask_beside<HALF>(ours, near, ask, items + turn * item_bytes(m), i, warp, m);
+                open = !ask_beside<HALF>(ours, near, asked + (warp - first) * ask_words(m), i, warp, m);
                 if (!open && lane == 0) ours.own[i * 33 + warp] = NONE;
             }
-            __syncthreads();  // asks, own -> exclude
-            const bool asks = first <= lane && lane < min(first + group, m) && ours.own[i * 33 + lane] < NONE;
-            const unsigned some = __ballot_sync(FULL_WARP, asks);
-            if (i > 0) exclude_beside<HALF>(ours, {near, asked, items, first}, prices, i, some, cap, m);
-            __syncthreads();  // asks -> ask; prices, kept, counts -> all
+            __syncthreads();  // asks, own -> list
+            const unsigned some = __ballot_sync(FULL_WARP, lane < m && ours.own[i * 33 + lane] < NONE);
+            if (warp < i) list_open<HALF>(ours, {near, asked, items, first, group}, warp, some, m);
+            __syncthreads();  // items -> exclude
+            exclude_beside<HALF>(ours, {near, asked, items, first, group}, prices, i, cap, m);
+            __syncthreads();  // asks, items -> ask; prices, kept, counts -> all
         }
         open = open && ours.kept[warp] == (1u << i) - 1;
         __syncwarp();  // kept was read by all lanes

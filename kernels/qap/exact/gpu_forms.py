@@ -10,8 +10,9 @@ from kernels import cuda
 from kernels.qap.exact.layout import PROMISES
 
 SOURCE = "qap/exact/branch.cu"
-FORMS = {"ascend_narrow": 16, "ascend_middle": 18, "ascend_wide": 21}
+FORMS = {"ascend_narrow": 16, "ascend_middle": 17, "ascend_wide": 20, "ascend_widest": 21}
 """Kernels with exclusions, and up to how many facilities left: two blocks of the first two fit one sm_90."""
+PAIRED = ("ascend_narrow", "ascend_middle")
 EXCLUDED, FEWEST = 5, 4
 """From so many facilities left there are exclusions; so many locations at once are worth a second block."""
 RESERVED = 1024
@@ -37,10 +38,10 @@ def form(m: int, structs: tuple[int, int], most: int, two_blocks: int) -> TreeFo
     half = (m + 1) // 2
     line = half | 1
     block = m * line + max(0, 4 - m * line % 32)
-    fixed = sum(structs) + 4 * (m * (m - 1) // 2 * block + line)
-    each = 4 * (m - 1) * 2 * half + -(-m * half // 4) * 4
+    fixed = sum(structs) + 4 * (m * (m - 1) // 2 * block)
+    each = 16 * ((m - 1) * ((half + 1) // 2) | 1) + -(-m * half // 4) * 4
     name = next((name for name, widest in FORMS.items() if m <= widest), "ascend")
-    if name != "ascend_wide" and fixed + FEWEST * each <= two_blocks:
+    if name in PAIRED and fixed + FEWEST * each <= two_blocks:
         most = two_blocks
     group, sweep = min(m, (most - fixed) // each), structs[0] + 4 * (PROMISES + (m - 1) * m * (m | 1))
     if m < EXCLUDED or name == "ascend" or group < 1:

@@ -143,6 +143,7 @@ class Generation:
     deadline: Deadline
     told: Callable[[Any, Answer, int], None]
     more: int = MORE
+    round_limit: int | None = None
     complete: bool = False
     counts: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(("levels", "rounds", "rows_priced", "edges"), 0)
@@ -154,10 +155,10 @@ class Generation:
 
     def settle(self, level: Level, answer: Answer, top: bool) -> Answer:
         """Settle, price, extend, until no column is missing; the last answer that was priced, once time is up."""
-        if self.deadline.expired():
+        if self._is_over():
             return answer
         level.settle_anew(self.silent)
-        while not self.deadline.expired():
+        while not self._is_over():
             least = level.least()
             rows = np.flatnonzero(least > level.cleared)
             rise = level.rise.copy()
@@ -177,6 +178,9 @@ class Generation:
                 self.complete = top
                 return answer
         return answer
+
+    def _is_over(self) -> bool:
+        return self.deadline.expired() is not None or self.counts["rounds"] == self.round_limit
 
     def _extend(self, level: Level, rows: Indices, found: Cheapest) -> bool:
         """List what was found and settle again; False where nothing is missing."""

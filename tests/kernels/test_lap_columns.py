@@ -1,4 +1,4 @@
-"""Matrices solved on lists of few columns: the optimum of scipy, proofs, ties, forbidden entries, an end ahead of time."""
+"""Matrices solved on lists of few columns: the optimum, proofs, ties, forbidden entries, an end ahead of time."""
 
 from itertools import count
 from typing import Any

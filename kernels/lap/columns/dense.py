@@ -15,7 +15,6 @@ import numpy as np
 from kernels.deadline import Deadline
 from kernels.lap.columns.level import FARTHEST, Cheapest
 from kernels.lap.cpu.threads import in_threads
-from kernels.problems import Array
 from kernels.problems.arrays import Costs, Floats, Indices, Integers32
 
 BLOCK = 64

@@ -70,12 +70,12 @@ class DeviceSearch:
         for part, asked in self._asked(rows):
             with cupy.cuda.Device(part.device):
                 local = (rows[asked] - part.first).astype(np.int32)
-                own = self._launch_price_rows(part, v, local, limits[asked], most)
-                waiting.append((part, asked, own))
+                there = [cupy.asarray(each) for each in (v, local, limits[asked])]
+                waiting.append((part, asked, self._launch_price_rows(part, *there, most)))
         for part, asked, own in waiting:
             with cupy.cuda.Device(part.device):
-                for into, there in zip(found, own, strict=True):
-                    into[asked] = there.get()
+                for into, found_there in zip(found, own, strict=True):
+                    into[asked] = found_there.get()
         return found
 
     def edges(self, indptr: Indices, columns: Integers32, base: Floats) -> Floats:
@@ -125,7 +125,7 @@ class DeviceSearch:
         launch: Callable[..., None] = kernel(SOURCE, name, self._defines, cooperative=False)
         return launch
 
-    def _launch_price_rows(self, part: Part, v: Floats, rows: Integers32, limits: Floats, most: int) -> Cheapest:
+    def _launch_price_rows(self, part: Part, v: Any, rows: Any, limits: Any, most: int) -> Cheapest:
         """A warp for TOGETHER rows."""
         k, n = len(rows), self.shape[1]
         columns, values, counts = (
@@ -133,7 +133,7 @@ class DeviceSearch:
             cupy.empty((k, most), self.dtype),
             cupy.empty(k, np.int32),
         )
-        there = {"v": cupy.asarray(v), "rows": cupy.asarray(rows), "limits": cupy.asarray(limits)}
+        there = {"v": v, "rows": rows, "limits": limits}
         wide = n * part.cost.itemsize % WORD == 0 and part.cost.data.ptr % WORD == 0
         arguments = PRICE_ROWS_ARGS.packed(
             **there, cost=part.cost, columns=columns, values=values, counts=counts, n=n, turn=TURN, k=k, most=most,

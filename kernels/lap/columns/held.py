@@ -1,9 +1,9 @@
 """Lists that hold a pairing of all rows, or the rows for which there is none in the whole matrix.
 
-    repeat
-        pair      as many rows as the lists allow (Hopcroft and Karp 1973)
-        reach     rows that alternating paths from a free row lead to; they list fewer columns than they are
-        look      for columns that these rows have elsewhere: none is a Hall violator
+repeat
+    pair      as many rows as the lists allow (Hopcroft and Karp 1973)
+    reach     rows that alternating paths from a free row lead to; they list fewer columns than they are
+    look      for columns that these rows have elsewhere: none is a Hall violator
 """
 
 from typing import NamedTuple, Protocol

@@ -43,8 +43,8 @@ def solve(search: Matrix, maximize: bool, deadline: Deadline, round_limit: int |
         deadline: looked at between blocks of rows, bids and paths.
         round_limit: rounds of pricing at most.
     Returns:
-        `assignment` (m,), `u` (m,), `v` (n,), in the sense of the problem; infeasible: `hall_rows`, `hall_cols`. Stopped
-        before the first round, no row is assigned and the duals are 0.
+        `assignment` (m,), `u` (m,), `v` (n,), in the sense of the problem; infeasible: `hall_rows`, `hall_cols`.
+        Stopped before the first round, no row is assigned and the duals are 0.
     Guarantee: exact, to rounding in floats; deterministic.
     Complexity: two sweeps of the matrix and one a round; some 13 edges a row in lists, and 16 more for each round in
         which a row lacks a column. Costs whose prices lie far from the columns' minima take dozens of rounds.

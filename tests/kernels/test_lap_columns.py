@@ -124,7 +124,7 @@ def test_stopped_on_the_way_its_duals_are_a_bound(looks: int, shape: tuple[int, 
 
 
 def test_rounds_may_be_limited() -> None:
-    cost = costs("rank", 300, 300)
+    cost = costs("product", 300, 300)
     for limit in (0, 2):
         solution = solver.solve(dense.DenseSearch(cost, False), False, Deadline(), limit)
         assert solution.termination is Termination.ITERATION_LIMIT
@@ -171,6 +171,31 @@ def test_pricing_finds_what_sorting_does(dtype: Any, maximize: bool) -> None:
             assert found.counts[q] == len(best)
             assert (found.values[q, : len(best)] == best).all()
             assert (reduced[q][found.columns[q, : len(best)]] == best).all()
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+def test_soft_minima_are_those_of_the_formula(maximize: bool) -> None:
+    rng = np.random.default_rng(4)
+    cost = rng.random((150, 40))
+    cost[:, 3] = cost[7] = -np.inf if maximize else np.inf
+    search, v, u = dense.DenseSearch(cost, maximize), rng.random(40), rng.random(150)
+    for x, axis, found in (
+        (search.sign * cost - v, 1, search.soft_minima_of_rows(v, 0.1)),
+        (search.sign * cost - u[:, None], 0, search.soft_minima_of_columns(u, 0.1)),
+    ):
+        none = np.isinf(x).all(axis=axis)
+        assert (found.least == x.min(axis=axis)).all()
+        expected = np.where(none, 0, -0.1 * np.log(np.where(none, 1, np.exp(-x / 0.1).sum(axis=axis))))
+        assert found.values(0.1) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("family", ["offsets", "rank"])
+def test_soft_minima_save_rounds_where_lines_differ_in_level(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    cost = costs(family, 1000, 1000)
+    soft, _ = solved(cost)
+    monkeypatch.setattr(solver, "FEWEST_SOFT", 10**9)
+    plain, _ = solved(cost)
+    assert 4 * soft.facts["rounds"] <= plain.facts["rounds"]
 
 
 def test_rows_that_are_alike_list_other_columns() -> None:

@@ -70,6 +70,13 @@ def test_the_twins_find_the_same(dtype: Any, maximize: bool, shape: tuple[int, i
     assert (picked[known] == least.values[known]).all()
     indptr, columns = np.arange(shape[0] + 1), rng.integers(0, shape[1], shape[0]).astype(np.int32)
     assert (here.edges(indptr, columns, base) == there.edges(indptr, columns, base)).all()
+    u = rng.random(shape[0])
+    for a, b in (
+        (here.soft_minima_of_rows(base - 0.5, 0.7), there.soft_minima_of_rows(base - 0.5, 0.7)),
+        (here.soft_minima_of_columns(u, 0.7), there.soft_minima_of_columns(u, 0.7)),
+    ):
+        assert (a.least == b.least).all()
+        assert b.sums == pytest.approx(a.sums, rel=1e-4)
     if here.dtype.kind == "i":
         assert there.largest() == np.abs(cost.astype(np.int64)).max()
 

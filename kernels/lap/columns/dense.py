@@ -2,6 +2,7 @@
 
     cheapest   for each row: the columns of least c - v below its limit, in ascending order
     minima     for each column: its least cost, and the row that has it
+    soft_minima_of_rows, soft_minima_of_columns   least x and sum of e^(-(x - least) / softness), x = c - v or c - u
 
 Of equals the first column wins that a row comes by. Rows begin to read at different columns, so that rows which are all
 alike do not list the same few columns. Forbidden entries and columns with a price of -infinity are never found.
@@ -28,6 +29,19 @@ class Minima(NamedTuple):
 
     values: Floats
     rows: Indices
+
+
+class SoftMinima(NamedTuple):
+    """Of each line its least x, and the sum of e^(-(x - least) / softness); +inf and 0 where nothing is permitted."""
+
+    least: Floats
+    sums: Floats
+
+    def values(self, softness: float) -> Floats:
+        """The soft minima, 0 where nothing is permitted."""
+        known = self.sums > 0
+        soft = np.where(known, self.least, 0.0)
+        return np.asarray(soft - softness * np.log(self.sums, out=np.zeros_like(soft), where=known))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -90,6 +104,35 @@ class DenseSearch:
         else:
             rows = self.cost.argmax(axis=0)
         return Minima(self.sign * self.cost[rows, np.arange(self.shape[1])].astype(self.dtype), rows)
+
+    def soft_minima_of_rows(self, v: Floats, softness: float) -> SoftMinima:
+        """Of c - v, over each row."""
+        found = [_soft(self._reals(first) - v, softness, 1) for first in range(0, self.shape[0], BLOCK)]
+        return SoftMinima(*map(np.concatenate, zip(*found, strict=True)))
+
+    def soft_minima_of_columns(self, u: Floats, softness: float) -> SoftMinima:
+        """Of c - u, over each column."""
+        blocks = range(0, self.shape[0], BLOCK)
+        found = [_soft(self._reals(first) - u[first : first + BLOCK, None], softness, 0) for first in blocks]
+        return joined(SoftMinima(*map(np.stack, zip(*found, strict=True))), softness)
+
+    def _reals(self, first: int) -> Floats:
+        return self.sign * self.cost[first : first + BLOCK].astype(np.float64)
+
+
+def _soft(x: Floats, softness: float, axis: int) -> SoftMinima:
+    least = x.min(axis=axis)
+    known = np.expand_dims(np.where(np.isfinite(least), least, 0.0), axis)
+    away = x - known
+    return SoftMinima(least, np.exp(-away / softness).sum(axis=axis))
+
+
+def joined(pieces: SoftMinima, softness: float) -> SoftMinima:
+    """Soft minima of columns from those of pieces of their rows (pieces, n)."""
+    least = pieces.least.min(axis=0)
+    away = np.where(np.isfinite(pieces.least), pieces.least, 0.0) - np.where(np.isfinite(least), least, 0.0)
+    shares = np.where(np.isfinite(pieces.least), np.exp(-np.maximum(away, 0.0) / softness), 0.0)
+    return SoftMinima(least, (pieces.sums * shares).sum(axis=0))
 
 
 def nothing_found(k: int, most: int, dtype: np.dtype) -> Cheapest:

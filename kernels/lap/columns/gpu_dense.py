@@ -13,12 +13,14 @@ import numpy as np
 
 from kernels.cuda import attribute, kernel
 from kernels.deadline import Deadline
-from kernels.lap.columns.dense import TURN, Minima, nothing_found
+from kernels.lap.columns.dense import TURN, Minima, SoftMinima, joined, nothing_found
 from kernels.lap.columns.layout import (
     GATHER_ARGS,
     JOIN_PIECES_ARGS,
     LEAST_OF_COLUMNS_ARGS,
     PRICE_ROWS_ARGS,
+    SOFT_MINIMA_OF_COLUMNS_ARGS,
+    SOFT_MINIMA_OF_ROWS_ARGS,
     THREADS,
     TOGETHER,
     WARPS,
@@ -30,6 +32,7 @@ SOURCE = "lap/columns/price.cu"
 CTYPES = {"float64": "double", "float32": "float", "int64": "long long", "int32": "int"}
 WORD = 16
 """Bytes of a load."""
+LOG2_E = 1.4426950408889634
 BLOCKS = 16
 """Of a multiprocessor, at least, where each column's least cost is looked for."""
 
@@ -97,6 +100,30 @@ class DeviceSearch:
         least, most = self._least(0), self._least(1)
         return int(max(-least.values.min(), least.values.max(), -most.values.min(), most.values.max()))
 
+    def soft_minima_of_rows(self, v: Floats, softness: float) -> SoftMinima:
+        """Of c - v, over each row."""
+        queued = []
+        for part in self.parts:
+            with cupy.cuda.Device(part.device):
+                queued.append((part, self._launch_soft_minima_of_rows(part, cupy.asarray(v), softness)))
+        own = list(self._fetched(queued))
+        return SoftMinima(*(np.concatenate(each) for each in zip(*own, strict=True)))
+
+    def soft_minima_of_columns(self, u: Floats, softness: float) -> SoftMinima:
+        """Of c - u, over each column."""
+        queued = []
+        for part in self.parts:
+            with cupy.cuda.Device(part.device):
+                given = cupy.asarray(u[part.first : part.end])
+                queued.append((part, self._launch_soft_minima_of_columns(part, given, softness)))
+        return joined(SoftMinima(*map(np.concatenate, zip(*self._fetched(queued), strict=True))), softness)
+
+    @staticmethod
+    def _fetched(queued: list[tuple[Part, SoftMinima]]) -> Iterator[SoftMinima]:
+        for part, own in queued:
+            with cupy.cuda.Device(part.device):
+                yield SoftMinima(*(each.get() for each in own))
+
     def _least(self, negate: int) -> Minima:
         queued: list[tuple[Part, Any, Any]] = []
         for part in self.parts:
@@ -134,10 +161,9 @@ class DeviceSearch:
             cupy.empty(k, np.int32),
         )
         there = {"v": v, "rows": rows, "limits": limits}
-        wide = n * part.cost.itemsize % WORD == 0 and part.cost.data.ptr % WORD == 0
         arguments = PRICE_ROWS_ARGS.packed(
             **there, cost=part.cost, columns=columns, values=values, counts=counts, n=n, turn=TURN, k=k, most=most,
-            negate=self.negate, wide=wide,
+            negate=self.negate, wide=_is_wide(part),
         )  # fmt: skip
         self._kernel("price_rows")((-(-k // (WARPS * TOGETHER)),), (THREADS,), arguments)
         return Cheapest(columns, values, counts)
@@ -145,10 +171,7 @@ class DeviceSearch:
     def _launch_least_of_columns(self, part: Part, negate: int) -> tuple[Any, Any]:
         """A thread a column of as many rows as leave BLOCKS for each multiprocessor."""
         held, n = part.cost.shape
-        across = -(-n // THREADS)
-        pieces = min(held, max(1, BLOCKS * attribute("MultiProcessorCount") // across))
-        piece = -(-held // pieces)
-        pieces = -(-held // piece)
+        across, pieces, piece = _pieces(held, n)
         values, rows = cupy.empty((pieces, n), self.dtype), cupy.empty((pieces, n), np.int32)
         both = {"values": values, "rows": rows, "n": n}
         arguments = LEAST_OF_COLUMNS_ARGS.packed(**both, cost=part.cost, held=held, piece=piece, negate=negate)
@@ -156,8 +179,44 @@ class DeviceSearch:
         self._kernel("join_pieces")((across,), (THREADS,), JOIN_PIECES_ARGS.packed(**both, pieces=pieces))
         return values, rows
 
+    def _launch_soft_minima_of_rows(self, part: Part, v: Any, softness: float) -> SoftMinima:
+        """A warp for TOGETHER rows."""
+        held, n = part.cost.shape
+        found = SoftMinima(cupy.empty(held), cupy.empty(held))
+        arguments = SOFT_MINIMA_OF_ROWS_ARGS.packed(
+            cost=part.cost, v=v, least=found.least, sums=found.sums, scale=LOG2_E / softness, n=n, held=held,
+            negate=self.negate, wide=_is_wide(part),
+        )  # fmt: skip
+        self._kernel("soft_minima_of_rows")((-(-held // (WARPS * TOGETHER)),), (THREADS,), arguments)
+        return found
+
+    def _launch_soft_minima_of_columns(self, part: Part, u: Any, softness: float) -> SoftMinima:
+        """A thread a column of some rows."""
+        held, n = part.cost.shape
+        across, pieces, piece = _pieces(held, n)
+        found = SoftMinima(cupy.empty((pieces, n)), cupy.empty((pieces, n)))
+        arguments = SOFT_MINIMA_OF_COLUMNS_ARGS.packed(
+            cost=part.cost, u=u, least=found.least, sums=found.sums, scale=LOG2_E / softness, n=n, held=held,
+            piece=piece, negate=self.negate,
+        )  # fmt: skip
+        self._kernel("soft_minima_of_columns")((across, pieces), (THREADS,), arguments)
+        return found
+
     def _launch_gather(self, part: Part, places: Any) -> Any:
         found = cupy.empty(len(places), part.cost.dtype)
         arguments = GATHER_ARGS.packed(cost=part.cost, places=places, found=found, k=len(places))
         self._kernel("gather")((-(-len(places) // THREADS),), (THREADS,), arguments)
         return found
+
+
+def _is_wide(part: Part) -> bool:
+    """Whether all rows begin at multiples of a load's bytes."""
+    return part.cost.shape[1] * part.cost.itemsize % WORD == 0 and part.cost.data.ptr % WORD == 0
+
+
+def _pieces(held: int, n: int) -> tuple[int, int, int]:
+    """Blocks across all columns, pieces of the rows, and rows of a piece: BLOCKS for each multiprocessor."""
+    across = -(-n // THREADS)
+    pieces = min(held, max(1, BLOCKS * attribute("MultiProcessorCount") // across))
+    piece = -(-held // pieces)
+    return across, -(-held // piece), piece

@@ -56,6 +56,36 @@ GATHER_ARGS = parameter(
     long long k
     """,
 )
+SOFT_MINIMA_OF_ROWS_ARGS = parameter(
+    "SoftMinimaOfRowsArgs",
+    """
+    const cost_t* __restrict__ cost  // [held, n]
+    const double* __restrict__ v     // [n]
+    double* least              // [held]
+    double* sums               // [held]
+    double scale               // log2(e) over the softness
+    long long n
+    int held
+    int negate
+    int wide                   // rows begin at multiples of 16 bytes
+    """,
+)
+
+SOFT_MINIMA_OF_COLUMNS_ARGS = parameter(
+    "SoftMinimaOfColumnsArgs",
+    """
+    const cost_t* __restrict__ cost  // [held, n]
+    const double* __restrict__ u     // [held]
+    double* least              // [pieces, n]
+    double* sums               // [pieces, n]
+    double scale
+    long long n
+    int held
+    int piece                  // rows of a piece
+    int negate
+    """,
+)
 SIZES = f"constexpr int THREADS = {THREADS}, WARPS = {WARPS}, TOGETHER = {TOGETHER}, MOST = {MOST};"
-KERNELS = (PRICE_ROWS_ARGS, LEAST_OF_COLUMNS_ARGS, JOIN_PIECES_ARGS, GATHER_ARGS)
+KERNELS = (PRICE_ROWS_ARGS, LEAST_OF_COLUMNS_ARGS, JOIN_PIECES_ARGS, GATHER_ARGS, SOFT_MINIMA_OF_ROWS_ARGS,
+           SOFT_MINIMA_OF_COLUMNS_ARGS)  # fmt: skip
 CUDA = "\n".join([SIZES, *(kernel.text for kernel in KERNELS)])

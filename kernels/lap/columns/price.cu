@@ -4,6 +4,7 @@
 //   join_pieces:       a thread a column: the least of its pieces
 //   price_rows:        a warp TOGETHER rows: the `most` least c - v of each below its limit, in ascending order
 //   gather:            costs of single entries, those that the lists hold
+//   soft_minima_of_rows, soft_minima_of_columns:  m = min x and sum 2^(-scale (x - m)), of x = c - v or c - u
 //
 // All in min form: c = -entry when maximising. Lane k of a warp holds the k-th least that a row has found, so that one
 // entry more is an insertion by one shift of the lanes. An entry must be below the last of them, so that of n entries
@@ -177,4 +178,95 @@ extern "C" __global__ void __launch_bounds__(THREADS) join_pieces(const __grid_c
 extern "C" __global__ void __launch_bounds__(THREADS) gather(const __grid_constant__ GatherArgs args) {
     const long long at = (long long)blockIdx.x * THREADS + threadIdx.x;
     if (at < args.k) args.found[at] = args.cost[args.places[at]];
+}
+
+// A soft minimum under way: the least so far, and the sum of 2^(-scale (x - least)).
+struct Soft {
+    double least;
+    float sum;
+
+    __device__ __forceinline__ void take(double x, float scale) {
+        if (!(x < top<double>())) return;  // forbidden
+        const float away = (float)(x - least), share = exp2f(-scale * fabsf(away));
+        if (away < 0) sum = sum * share + 1, least = x;
+        else sum += share;
+    }
+    __device__ __forceinline__ void join(double other, float its, float scale) {
+        if (!(other < top<double>())) return;
+        const float away = (float)(other - least), share = exp2f(-scale * fabsf(away));
+        if (away < 0) sum = sum * share + its, least = other;
+        else sum += its * share;
+    }
+};
+
+template <int PER>
+__device__ __forceinline__ void soften(const SoftMinimaOfRowsArgs& args, const cost_t* const (&row)[TOGETHER],
+                                       Soft (&soft)[TOGETHER], float scale, int negate, int lane) {
+    for (long long first = (long long)lane * PER; first < args.n; first += 32 * PER) {
+        double price[PER];
+        Several<PER> entries[TOGETHER];
+#pragma unroll
+        for (int part = 0; part < PER; part++) price[part] = __ldg(args.v + first + part);
+#pragma unroll
+        for (int r = 0; r < TOGETHER; r++) entries[r] = *(const Several<PER>*)(row[r] + first);
+#pragma unroll
+        for (int r = 0; r < TOGETHER; r++)
+#pragma unroll
+            for (int part = 0; part < PER; part++) {
+                const double entry = (double)entries[r].entry[part];
+                soft[r].take((negate ? -entry : entry) - price[part], scale);
+            }
+    }
+}
+
+// Grid: a warp for TOGETHER rows. Block: THREADS. Shared: none. Reads: cost, v. Writes: least, sums.
+// Requires: v finite. Work: the matrix once, an exponential an entry. What comes out is a hint: sums are in float32.
+extern "C" __global__ void __launch_bounds__(THREADS)
+soft_minima_of_rows(const __grid_constant__ SoftMinimaOfRowsArgs args) {
+    const int lane = threadIdx.x & 31, negate = uniform(args.negate);
+    const long long first = ((long long)blockIdx.x * WARPS + threadIdx.x / 32) * TOGETHER;
+    if (first >= args.held) return;
+    const float scale = (float)args.scale;
+    const cost_t* row[TOGETHER];
+    Soft soft[TOGETHER];
+#pragma unroll
+    for (int r = 0; r < TOGETHER; r++) {
+        const long long i = first + r < args.held ? first + r : args.held - 1;
+        row[r] = args.cost + i * args.n;
+        soft[r] = {top<double>(), 0};
+    }
+    if (uniform(args.wide)) soften<16 / sizeof(cost_t)>(args, row, soft, scale, negate, lane);
+    else soften<1>(args, row, soft, scale, negate, lane);
+#pragma unroll
+    for (int r = 0; r < TOGETHER; r++) {
+        for (int step = 16; step; step >>= 1) {
+            const double other = __shfl_xor_sync(FULL_WARP, soft[r].least, step);
+            const float its = __shfl_xor_sync(FULL_WARP, soft[r].sum, step);
+            soft[r].join(other, its, scale);
+        }
+        if (lane == 0 && first + r < args.held) {
+            args.least[first + r] = soft[r].least;
+            args.sums[first + r] = soft[r].sum;
+        }
+    }
+}
+
+// Grid: (n over THREADS, pieces). Block: THREADS, a column each. Shared: none. Reads: cost, u. Writes: least, sums.
+// Requires: u finite. Work: as soft_minima_of_rows. The host joins the pieces.
+extern "C" __global__ void __launch_bounds__(THREADS)
+soft_minima_of_columns(const __grid_constant__ SoftMinimaOfColumnsArgs args) {
+    const long long j = (long long)blockIdx.x * THREADS + threadIdx.x, n = args.n;
+    const int negate = uniform(args.negate), begin = blockIdx.y * args.piece;
+    const int end = begin + args.piece < args.held ? begin + args.piece : args.held;
+    if (j >= n) return;
+    const float scale = (float)args.scale;
+    Soft soft = {top<double>(), 0};
+    const cost_t* here = args.cost + (long long)begin * n + j;
+#pragma unroll 8
+    for (int i = begin; i < end; i++, here += n) {
+        const double entry = (double)__ldg(here);
+        soft.take((negate ? -entry : entry) - __ldg(args.u + i), scale);
+    }
+    args.least[(long long)blockIdx.y * n + j] = soft.least;
+    args.sums[(long long)blockIdx.y * n + j] = soft.sum;
 }

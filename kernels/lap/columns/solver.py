@@ -1,11 +1,14 @@
 """A matrix whose rows somebody prices, solved on lists of few columns: what a GPU does beyond the forest's 65,536 rows.
 
     minima        prices to begin with: the least cost of each column (0 where columns may stay free), and who has it
-    list_columns  the COLUMNS least columns of each row at these prices
+    soften        other such prices: soft minima of columns and rows in turn, ever less soft (Sinkhorn and Knopp 1967)
+    list_columns  the COLUMNS least columns of each row, at the prices whose dual value is the larger
     hold_pairing  more columns, until the lists hold a pairing of all rows (`held.py`); or nothing can be paired
     settle        the rounds of `level.py`
 
-The matrix is read once for the minima, once for the lists, and at most once a round.
+The matrix is read once for the minima, twice for each softness, twice for the lists, and at most once a round. Costs of
+independent columns have good prices in their minima. Where lines differ in level, or costs have a structure, minima are
+the business of a few rows: every row then lists the same columns, and dozens of rounds follow. Soft minima ask all.
 """
 
 from typing import Any, Protocol
@@ -13,16 +16,18 @@ from typing import Any, Protocol
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.lap.columns.dense import DenseSearch, Minima
+from kernels.lap.columns.dense import DenseSearch, Minima, SoftMinima
 from kernels.lap.columns.held import DenseCosts, Violator, hold_pairing
-from kernels.lap.columns.level import Answer, Generation, Level, costs_of_pairs, distinct, keys_of, unlimited
+from kernels.lap.columns.level import FARTHEST, Answer, Generation, Level, costs_of_pairs, distinct, keys_of, unlimited
 from kernels.lap.columns.wide import WideLevel
 from kernels.problems import UNASSIGNED
-from kernels.problems.arrays import Costs
+from kernels.problems.arrays import Costs, Floats
 from kernels.solution import Solution, Termination
 
 COLUMNS, MORE = 12, 16
 """Columns that a row lists at first, and in a later round: a GPU's sweep costs the same for 16 as for 8."""
+SAMPLE, FEWEST_SOFT = 64, 256
+"""Lines of the sample that says how soft minima begin, and columns from which they are worth a try."""
 MOST_INTEGER = 2**40
 """Integers up to this size leave room for the prices of 2^18 rows in int64 (`auction/cpu/square.py`)."""
 
@@ -32,6 +37,12 @@ class Matrix(DenseCosts, Protocol):
 
     def minima(self) -> Minima:
         """The least cost of each column."""
+
+    def soft_minima_of_rows(self, v: Floats, softness: float) -> SoftMinima:
+        """Of c - v, over each row."""
+
+    def soft_minima_of_columns(self, u: Floats, softness: float) -> SoftMinima:
+        """Of c - u, over each column."""
 
 
 def solve(search: Matrix, maximize: bool, deadline: Deadline, round_limit: int | None = None) -> Solution:
@@ -73,19 +84,64 @@ def solve_on_host(cost: Costs, maximize: bool, deadline: Deadline) -> Solution:
 def _begin(search: Matrix, deadline: Deadline) -> Level | Violator | None:
     """Lists at the first prices; None once time is up."""
     m, n = search.shape
-    keys, base = np.empty(0, np.int64), np.zeros(n, search.dtype)
+    keys, every = np.empty(0, np.int64), np.arange(m)
+    zeros, limits = np.zeros(n, search.dtype), unlimited(m, search.dtype)
+    starts = [zeros]
     if m == n:
         least = search.minima()
         known = np.flatnonzero(least.values < unlimited(1, search.dtype))
-        base[known], keys = least.values[known], np.sort(least.rows[known] * n + known)
-    every = np.arange(m)
-    found = search.cheapest(base, np.zeros_like(base), every, unlimited(m, search.dtype), min(COLUMNS, n), deadline)
-    if found is None:
-        return None
+        starts = [np.where(least.values < unlimited(1, search.dtype), least.values, zeros)]
+        keys = np.sort(least.rows[known] * n + known)
+        if n >= FEWEST_SOFT and (soft := soften(search, deadline)) is not None:
+            starts.append(soft)
+    base, found, most = zeros, None, -np.inf
+    for v in starts:
+        listed = search.cheapest(v, zeros, every, limits, min(COLUMNS, n), deadline)
+        if listed is None:
+            return None
+        some = listed.counts > 0
+        value = float(listed.values[some, 0].sum(dtype=np.float64) + v.sum(dtype=np.float64))
+        if found is None or value > most:
+            base, found, most = v, listed, value
+    assert found is not None
     held = hold_pairing(search, distinct(keys, keys_of(every, found, n)), deadline)
     if held is None or isinstance(held, Violator):
         return held
     return Level(search, base, held) if m == n else WideLevel(search, base, held, m)
+
+
+def soften(search: Matrix, deadline: Deadline) -> Floats | None:
+    """Prices by soft minima, in the type of reduced costs; None where a sample of costs is flat, or once time is up."""
+    m, n = search.shape
+    rows, cols = (np.arange(SAMPLE) * extent // SAMPLE for extent in (m, n))
+    indptr = np.zeros(m + 1, np.int64)
+    np.add.at(indptr[1:], rows, SAMPLE)
+    sample = search.edges(np.cumsum(indptr), np.tile(cols, SAMPLE).astype(np.int32), np.zeros(n, search.dtype))
+    softness = _spread(sample.reshape(SAMPLE, SAMPLE).astype(np.float64))
+    if not softness > 0:
+        return None
+    v = np.zeros(n)
+    best, most = v, -np.inf
+    for _ in range(int(np.ceil(np.log2(4 * n)))):
+        if deadline.expired():
+            return None
+        of_rows = search.soft_minima_of_rows(v, softness)
+        value = float(of_rows.least[of_rows.sums > 0].sum() + v.sum())
+        if value > most:
+            best, most = v, value
+        of_columns = search.soft_minima_of_columns(of_rows.values(softness), softness)
+        v, softness = of_columns.values(softness), softness / 2
+    return best if search.dtype.kind == "f" else np.rint(best).astype(np.int64)
+
+
+def _spread(sample: Floats) -> float:
+    """Standard deviation of a sample, its rows and columns brought to the mean 0; of its permitted entries."""
+    some = np.isfinite(sample) & (np.abs(sample) < FARTHEST)
+    if not some.any():
+        return 0.0
+    filled = np.where(some, sample, sample[some].mean())
+    centred = filled - filled.mean(axis=0) - filled.mean(axis=1)[:, None] + filled.mean()
+    return float(centred.std())
 
 
 class _Told:

@@ -1,8 +1,8 @@
 """Dense linear assignment beyond the forest's size, on one GPU: python -m benchmarks.lap_columns.
 
 Costs are drawn on the device: the host would take minutes to draw and send them. `ms` is of the whole solve, data there
-already, and `soften_ms` of the soft minima in it. `sweep_ms` is of one pricing of all rows and `floor_ms` what reading the
-matrix must cost. The certificate is the service's code on the device, apart; a wrong answer has no time.
+already, and `soften_ms` of the soft minima in it. `sweep_ms` is of one pricing of all rows, and `floor_ms` what reading
+the matrix must cost. The certificate is the service's code on the device, apart; a wrong answer has no time.
 """
 
 import argparse

@@ -195,7 +195,7 @@ def test_soft_minima_save_rounds_where_lines_differ_in_level(family: str, monkey
     soft, _ = solved(cost)
     monkeypatch.setattr(solver, "FEWEST_SOFT", 10**9)
     plain, _ = solved(cost)
-    assert 4 * soft.facts["rounds"] <= plain.facts["rounds"]
+    assert 3 * soft.facts["rounds"] <= plain.facts["rounds"]
 
 
 def test_rows_that_are_alike_list_other_columns() -> None:
@@ -207,7 +207,10 @@ def test_rows_that_are_alike_list_other_columns() -> None:
 
 
 def test_lists_are_filled_until_they_hold_a_pairing() -> None:
-    search = dense.DenseSearch(costs("uniform", 50, 50), False)
+    cost = costs("uniform", 50, 50)
+    cost[:, 20] = cost[20] = np.inf
+    cost[20, 20] = 1.0
+    search = dense.DenseSearch(cost, False)
     first = np.arange(50) * 50  # all rows list column 0 alone
     keys = held.hold_pairing(search, first, Deadline())
     assert isinstance(keys, np.ndarray)

@@ -22,7 +22,14 @@ from kernels.lap.auto.layout import BID_SHARED_ARGS, BID_WIDE_ARGS, GROW_ARGS, R
 from kernels.lap.batched import gpu_batched
 from kernels.lap.batched.layout import SOLVE_EACH_ARGS
 from kernels.lap.columns import gpu_dense
-from kernels.lap.columns.layout import GATHER_ARGS, JOIN_PIECES_ARGS, LEAST_OF_COLUMNS_ARGS, PRICE_ROWS_ARGS
+from kernels.lap.columns.layout import (
+    GATHER_ARGS,
+    JOIN_PIECES_ARGS,
+    LEAST_OF_COLUMNS_ARGS,
+    PRICE_ROWS_ARGS,
+    SOFT_MINIMA_OF_COLUMNS_ARGS,
+    SOFT_MINIMA_OF_ROWS_ARGS,
+)
 from kernels.lap.points import gpu_points
 from kernels.lap.points.layout import DISTANCES_ARGS, OVERLAPS_ARGS
 from kernels.lap.proof import gpu_proof
@@ -168,6 +175,12 @@ def test_of_pricing(launched: Launched, monkeypatch: pytest.MonkeyPatch) -> None
     assert named(launched.given["join_pieces"], JOIN_PIECES_ARGS)["pieces"] == 12
     search._launch_gather(part, on_device(7, dtype=np.int64))
     assert named(launched.given["gather"], GATHER_ARGS)["k"] == 7
+    search._launch_soft_minima_of_rows(part, on_device(n), 0.5)
+    values = named(launched.given["soft_minima_of_rows"], SOFT_MINIMA_OF_ROWS_ARGS)
+    assert [values[name] for name in ("n", "held", "scale")] == [8, 12, gpu_dense.LOG2_E / 0.5]
+    search._launch_soft_minima_of_columns(part, on_device(12), 0.5)
+    values = named(launched.given["soft_minima_of_columns"], SOFT_MINIMA_OF_COLUMNS_ARGS)
+    assert [values[name] for name in ("held", "piece", "negate")] == [12, 1, 1]
 
 
 def test_of_the_published_transport(launched: Launched) -> None:

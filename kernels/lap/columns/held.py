@@ -41,6 +41,10 @@ def hold_pairing(search: DenseCosts, keys: Integers, deadline: Deadline) -> Inte
         column_of = maximum_bipartite_matching(graph, perm_type="column").astype(np.int64)
         if (column_of >= 0).all():
             return keys
+        beside = _beside(search, column_of)
+        keys = distinct(keys, beside)
+        if len(beside) == np.count_nonzero(column_of < 0):
+            return keys
         stuck = _reached(indptr, indices, column_of, n)
         closed = np.zeros(n, search.dtype)
         closed[stuck.cols] = -np.inf if search.dtype.kind == "f" else -2 * FARTHEST
@@ -51,6 +55,17 @@ def hold_pairing(search: DenseCosts, keys: Integers, deadline: Deadline) -> Inte
         if not found.counts.any():
             return stuck
         keys = distinct(keys, keys_of(stuck.rows, found, n))
+
+
+def _beside(search: DenseCosts, column_of: Indices) -> Integers:
+    """The permitted ones of the entries that pair the free rows with as many free columns, as keys."""
+    n = search.shape[1]
+    free = column_of < 0
+    rows, cols = np.flatnonzero(free), np.setdiff1d(np.arange(n), column_of[~free])[: np.count_nonzero(free)]
+    indptr = np.append(0, np.cumsum(free))
+    costs = search.edges(indptr, cols.astype(np.int32), np.zeros(n, search.dtype))
+    permitted = costs < unlimited(1, search.dtype)
+    return np.asarray((rows * n + cols)[permitted])
 
 
 def _reached(indptr: Indices, indices: Integers, column_of: Indices, n: int) -> Violator:

@@ -208,10 +208,10 @@ def test_rows_that_are_alike_list_other_columns() -> None:
 
 def test_lists_are_filled_until_they_hold_a_pairing() -> None:
     cost = costs("uniform", 50, 50)
-    cost[:, 20] = cost[20] = np.inf
-    cost[20, 20] = 1.0
+    cost[:, 30] = cost[20] = np.inf
+    cost[20, 30] = 1.0
     search = dense.DenseSearch(cost, False)
-    first = np.arange(50) * 50  # all rows list column 0 alone
+    first = np.delete(np.arange(50), 20) * 50  # all other rows list column 0 alone
     keys = held.hold_pairing(search, first, Deadline())
     assert isinstance(keys, np.ndarray)
     assert np.isin(first, keys).all()

@@ -182,7 +182,7 @@ class DeviceSearch:
     def _launch_soft_minima_of_rows(self, part: Part, v: Any, softness: float) -> SoftMinima:
         """A warp for TOGETHER rows."""
         held, n = part.cost.shape
-        found = SoftMinima(cupy.empty(held), cupy.empty(held))
+        found = SoftMinima(cupy.empty(held, np.float64), cupy.empty(held, np.float64))
         arguments = SOFT_MINIMA_OF_ROWS_ARGS.packed(
             cost=part.cost, v=v, least=found.least, sums=found.sums, scale=LOG2_E / softness, n=n, held=held,
             negate=self.negate, wide=_is_wide(part),
@@ -194,7 +194,7 @@ class DeviceSearch:
         """A thread a column of some rows."""
         held, n = part.cost.shape
         across, pieces, piece = _pieces(held, n)
-        found = SoftMinima(cupy.empty((pieces, n)), cupy.empty((pieces, n)))
+        found = SoftMinima(cupy.empty((pieces, n), np.float64), cupy.empty((pieces, n), np.float64))
         arguments = SOFT_MINIMA_OF_COLUMNS_ARGS.packed(
             cost=part.cost, u=u, least=found.least, sums=found.sums, scale=LOG2_E / softness, n=n, held=held,
             piece=piece, negate=self.negate,

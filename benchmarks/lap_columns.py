@@ -22,7 +22,7 @@ from kernels.lap.columns.gpu_dense import DeviceSearch, Part
 from kernels.lap.columns.level import unlimited
 
 FAMILIES = ("uniform", "integers", "offsets", "places")
-LIMIT_S = 60.0
+LIMIT_S = 40.0
 BLOCK = 1024
 """Rows drawn at a time."""
 

@@ -18,7 +18,7 @@ from kernels import Deadline, Solution, Termination
 from kernels.certificates.gpu.gpu_assignment import closes
 from kernels.certificates.gpu.gpu_lines import Lines, weigh
 from kernels.lap.columns import solver
-from kernels.lap.columns.gpu_dense import DeviceSearch, Part
+from kernels.lap.columns.gpu_dense import DeviceSearch, HeldRows
 from kernels.lap.columns.level import unlimited
 
 FAMILIES = ("uniform", "integers", "offsets", "places")
@@ -73,7 +73,7 @@ def proved(cost: Any, solution: Solution) -> tuple[float, dict[str, Any]]:
 def one(family: str, n: int) -> dict[str, Any]:
     """One solve and its certificate."""
     cost = drawn(family, n)
-    search = DeviceSearch([Part(0, 0, cost)], False)
+    search = DeviceSearch([HeldRows(0, 0, cost)], False)
     v, limits = np.zeros(n, search.dtype), unlimited(n, search.dtype)
     sweeps = []
     for _ in range(3):

@@ -49,14 +49,16 @@ def test_the_twins_find_the_same(dtype: Any, maximize: bool, shape: tuple[int, i
         every = level.unlimited(len(rows), here.dtype)
         a, b = (search.cheapest(base, rise, rows, every, most, Deadline()) for search in (here, there))
         assert a is not None
+        assert b is not None
         assert (a.counts == b.counts).all()
         assert (a.values == b.values).all()
         limits = np.where(np.arange(len(rows)) % 3 == 0, a.values[:, a.values.shape[1] // 2], every)
         a, b = (search.cheapest(base, rise, rows, limits, most, Deadline()) for search in (here, there))
         assert a is not None
+        assert b is not None
         assert (a.counts == b.counts).all()
         assert (a.values == b.values).all()
-        for q, i in enumerate(rows):
+        for q, i in enumerate(rows.tolist()):
             columns = b.columns[q, : b.counts[q]]
             assert len(set(columns.tolist())) == len(columns)
             indptr = np.zeros(shape[0] + 1, np.int64)

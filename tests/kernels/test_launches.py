@@ -163,7 +163,7 @@ def test_of_costs_of_points(launched: Launched) -> None:
 def test_of_pricing(launched: Launched, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu_dense, "attribute", lambda name: 2)
     cost, n = on_device(12, 8, dtype=np.float32), 8
-    part = gpu_dense.Part(0, 5, cost)
+    part = gpu_dense.HeldRows(0, 5, cost)
     search = gpu_dense.DeviceSearch([part], True)
     search._launch_price_rows(part, on_device(n), on_device(3, dtype=np.int32), on_device(3), 4)
     values = named(launched.given["price_rows"], PRICE_ROWS_ARGS)

@@ -8,7 +8,7 @@ Of equals the first column wins that a row comes by. Rows begin to read at diffe
 alike do not list the same few columns. Forbidden entries and columns with a price of -infinity are never found.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -71,7 +71,7 @@ class DenseSearch:
 
     def __init__(self, cost: Costs, maximize: bool) -> None:
         self.cost, self.sign, self.shape = cost, -1 if maximize else 1, cost.shape
-        self.dtype = np.dtype(np.int64 if cost.dtype.kind == "i" else np.float64)
+        self.dtype: Any = np.dtype(np.int64 if cost.dtype.kind == "i" else np.float64)
 
     def cheapest(
         self, base: Floats, rise: Floats, rows: Indices, limits: Floats, most: int, deadline: Deadline
@@ -135,7 +135,7 @@ def joined(pieces: SoftMinima, softness: float) -> SoftMinima:
     return SoftMinima(least, (pieces.sums * shares).sum(axis=0))
 
 
-def nothing_found(k: int, most: int, dtype: np.dtype) -> Cheapest:
+def nothing_found(k: int, most: int, dtype: Any) -> Cheapest:
     """Room for what k rows find."""
     top = np.inf if dtype.kind == "f" else FARTHEST
     return Cheapest(np.zeros((k, most), np.int32), np.full((k, most), top, dtype), np.zeros(k, np.int32))

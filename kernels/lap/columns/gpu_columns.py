@@ -10,7 +10,7 @@ import numpy as np
 from kernels.deadline import Deadline
 from kernels.gpu_room import bytes_free
 from kernels.lap.columns import solver
-from kernels.lap.columns.gpu_dense import DeviceSearch, Part
+from kernels.lap.columns.gpu_dense import DeviceSearch, HeldRows
 from kernels.lap.points.gpu_points import uploaded
 from kernels.problems import UNASSIGNED, InvalidProblem
 from kernels.problems.arrays import Costs
@@ -69,17 +69,17 @@ def _bytes(weights: Costs, turned: bool) -> int:
     return int(weights.nbytes * (2 if turned else 1) + LINE_BYTES * sum(weights.shape))
 
 
-def parts_of(weights: Any, turned: bool, devices: Sequence[int]) -> list[Part]:
+def parts_of(weights: Any, turned: bool, devices: Sequence[int]) -> list[HeldRows]:
     """The matrix, rows for the shorter side, in as many parts as there are devices (which may name one twice)."""
     if turned or len(devices) == 1:
         with cupy.cuda.Device(devices[0]):
             whole = uploaded(weights)
-            return [Part(devices[0], 0, cupy.ascontiguousarray(whole.T) if turned else whole)]
+            return [HeldRows(devices[0], 0, cupy.ascontiguousarray(whole.T) if turned else whole)]
     ends = np.linspace(0, len(weights), len(devices) + 1).astype(int).tolist()
     parts = []
     for device, first, end in zip(devices, ends, ends[1:], strict=False):
         with cupy.cuda.Device(device):
-            parts.append(Part(device, first, cupy.asarray(weights[first:end])))
+            parts.append(HeldRows(device, first, cupy.asarray(weights[first:end])))
     return [part for part in parts if len(part.cost)]
 
 

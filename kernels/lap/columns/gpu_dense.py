@@ -38,7 +38,7 @@ BLOCKS = 16
 
 
 @dataclass(frozen=True)
-class Part:
+class HeldRows:
     """Rows from `first` on, (held, n), in the memory of a device."""
 
     device: int
@@ -54,11 +54,11 @@ class Part:
 class DeviceSearch:
     """Rows of a matrix (m, n), m <= n, in parts by ascending rows, that look for columns; in min form."""
 
-    def __init__(self, parts: list[Part], maximize: bool) -> None:
+    def __init__(self, parts: list[HeldRows], maximize: bool) -> None:
         self.parts, self.negate = parts, int(maximize)
         first = parts[0].cost
         self.shape = (parts[-1].end, int(first.shape[1]))
-        self.dtype = np.dtype(np.int64 if first.dtype.kind == "i" else np.float64)
+        self.dtype: Any = np.dtype(np.int64 if first.dtype.kind == "i" else np.float64)
         value = "long long" if first.dtype.kind == "i" else "double"
         self._defines = (f"-DCOST={CTYPES[first.dtype.name]}", f"-DVALUE={value}")
 
@@ -69,16 +69,16 @@ class DeviceSearch:
         if deadline.expired():
             return None
         v, found = base - rise, nothing_found(len(rows), most, self.dtype)
-        waiting: list[tuple[Part, slice, Cheapest]] = []
+        waiting: list[tuple[HeldRows, slice, Any]] = []
         for part, asked in self._asked(rows):
             with cupy.cuda.Device(part.device):
                 local = (rows[asked] - part.first).astype(np.int32)
-                there = [cupy.asarray(each) for each in (v, local, limits[asked])]
-                waiting.append((part, asked, self._launch_price_rows(part, *there, most)))
+                prices, there, below = (cupy.asarray(each) for each in (v, local, limits[asked]))
+                waiting.append((part, asked, self._launch_price_rows(part, prices, there, below, most)))
         for part, asked, own in waiting:
             with cupy.cuda.Device(part.device):
-                for into, found_there in zip(found, own, strict=True):
-                    into[asked] = found_there.get()
+                found.columns[asked], found.values[asked] = own.columns.get(), own.values.get()
+                found.counts[asked] = own.counts.get()
         return found
 
     def edges(self, indptr: Indices, columns: Integers32, base: Floats) -> Floats:
@@ -119,13 +119,13 @@ class DeviceSearch:
         return joined(SoftMinima(*map(np.concatenate, zip(*self._fetched(queued), strict=True))), softness)
 
     @staticmethod
-    def _fetched(queued: list[tuple[Part, SoftMinima]]) -> Iterator[SoftMinima]:
+    def _fetched(queued: list[tuple[HeldRows, Any]]) -> Iterator[SoftMinima]:
         for part, own in queued:
             with cupy.cuda.Device(part.device):
                 yield SoftMinima(*(each.get() for each in own))
 
     def _least(self, negate: int) -> Minima:
-        queued: list[tuple[Part, Any, Any]] = []
+        queued: list[tuple[HeldRows, Any, Any]] = []
         for part in self.parts:
             with cupy.cuda.Device(part.device):
                 queued.append((part, *self._launch_least_of_columns(part, negate)))
@@ -141,7 +141,7 @@ class DeviceSearch:
         assert found is not None
         return found
 
-    def _asked(self, rows: Indices) -> Iterator[tuple[Part, slice]]:
+    def _asked(self, rows: Indices) -> Iterator[tuple[HeldRows, slice]]:
         """The parts that have some of these rows, and which."""
         for part in self.parts:
             asked = slice(*np.searchsorted(rows, [part.first, part.end]).tolist())
@@ -152,7 +152,7 @@ class DeviceSearch:
         launch: Callable[..., None] = kernel(SOURCE, name, self._defines, cooperative=False)
         return launch
 
-    def _launch_price_rows(self, part: Part, v: Any, rows: Any, limits: Any, most: int) -> Cheapest:
+    def _launch_price_rows(self, part: HeldRows, v: Any, rows: Any, limits: Any, most: int) -> Cheapest:
         """A warp for TOGETHER rows."""
         k, n = len(rows), self.shape[1]
         columns, values, counts = (
@@ -168,7 +168,7 @@ class DeviceSearch:
         self._kernel("price_rows")((-(-k // (WARPS * TOGETHER)),), (THREADS,), arguments)
         return Cheapest(columns, values, counts)
 
-    def _launch_least_of_columns(self, part: Part, negate: int) -> tuple[Any, Any]:
+    def _launch_least_of_columns(self, part: HeldRows, negate: int) -> tuple[Any, Any]:
         """A thread a column of as many rows as leave BLOCKS for each multiprocessor."""
         held, n = part.cost.shape
         across, pieces, piece = _pieces(held, n)
@@ -179,7 +179,7 @@ class DeviceSearch:
         self._kernel("join_pieces")((across,), (THREADS,), JOIN_PIECES_ARGS.packed(**both, pieces=pieces))
         return values, rows
 
-    def _launch_soft_minima_of_rows(self, part: Part, v: Any, softness: float) -> SoftMinima:
+    def _launch_soft_minima_of_rows(self, part: HeldRows, v: Any, softness: float) -> SoftMinima:
         """A warp for TOGETHER rows."""
         held, n = part.cost.shape
         found = SoftMinima(cupy.empty(held, np.float64), cupy.empty(held, np.float64))
@@ -190,7 +190,7 @@ class DeviceSearch:
         self._kernel("soft_minima_of_rows")((-(-held // (WARPS * TOGETHER)),), (THREADS,), arguments)
         return found
 
-    def _launch_soft_minima_of_columns(self, part: Part, u: Any, softness: float) -> SoftMinima:
+    def _launch_soft_minima_of_columns(self, part: HeldRows, u: Any, softness: float) -> SoftMinima:
         """A thread a column of some rows."""
         held, n = part.cost.shape
         across, pieces, piece = _pieces(held, n)
@@ -202,16 +202,16 @@ class DeviceSearch:
         self._kernel("soft_minima_of_columns")((across, pieces), (THREADS,), arguments)
         return found
 
-    def _launch_gather(self, part: Part, places: Any) -> Any:
+    def _launch_gather(self, part: HeldRows, places: Any) -> Any:
         found = cupy.empty(len(places), part.cost.dtype)
         arguments = GATHER_ARGS.packed(cost=part.cost, places=places, found=found, k=len(places))
         self._kernel("gather")((-(-len(places) // THREADS),), (THREADS,), arguments)
         return found
 
 
-def _is_wide(part: Part) -> bool:
+def _is_wide(part: HeldRows) -> bool:
     """Whether all rows begin at multiples of a load's bytes."""
-    return part.cost.shape[1] * part.cost.itemsize % WORD == 0 and part.cost.data.ptr % WORD == 0
+    return bool(part.cost.shape[1] * part.cost.itemsize % WORD == 0 and part.cost.data.ptr % WORD == 0)
 
 
 def _pieces(held: int, n: int) -> tuple[int, int, int]:

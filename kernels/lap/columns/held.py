@@ -6,22 +6,22 @@ repeat
     look      for columns that these rows have elsewhere: none is a Hall violator
 """
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from kernels.deadline import Deadline
-from kernels.lap.columns.level import FARTHEST, MORE, Search, distinct, keys_of, unlimited
-from kernels.problems.arrays import Indices, Integers
+from kernels.lap.columns.level import FARTHEST, MORE, Pricer, distinct, keys_of, unlimited
+from kernels.problems.arrays import Indices, Integers, Integers32
 
 
-class DenseCosts(Search, Protocol):
+class DenseCosts(Pricer, Protocol):
     """A search through a matrix: its shape, rows first, and the type of its reduced costs."""
 
     shape: tuple[int, int]
-    dtype: np.dtype
+    dtype: Any
 
 
 class Violator(NamedTuple):
@@ -68,7 +68,7 @@ def _beside(search: DenseCosts, column_of: Indices) -> Integers:
     return np.asarray((rows * n + cols)[permitted])
 
 
-def _reached(indptr: Indices, indices: Integers, column_of: Indices, n: int) -> Violator:
+def _reached(indptr: Indices, indices: Integers32, column_of: Indices, n: int) -> Violator:
     """Rows and columns that alternating paths from all free rows lead to; no free column is among them."""
     row_of = np.full(n, -1)
     paired = np.flatnonzero(column_of >= 0)

@@ -4,7 +4,7 @@
     price         columns whose reduced cost is below all that their row has listed
     extend        those are listed as well; from there on again
 
-Who prices is a `Search`: points in a tree (`lap/spatial`), a matrix on the host (`dense.py`), or one on GPUs
+Who prices is a `Pricer`: points in a tree (`lap/spatial`), a matrix on the host (`dense.py`), or one on GPUs
 (`gpu_dense.py`). Prices go there, and a few columns of each row come back.
 
 Invariants: the lists hold a pairing of all rows, so no sparse problem is infeasible. In one basis of prices `rise`
@@ -41,7 +41,7 @@ class Cheapest(NamedTuple):
     counts: Integers32
 
 
-class Search(Protocol):
+class Pricer(Protocol):
     """Whoever knows the costs. Reduced costs are c_ij - base_j + rise_j, in float64, or in int64."""
 
     def cheapest(
@@ -75,13 +75,13 @@ def unlimited(count: int, dtype: Any) -> Floats:
 
 
 @dataclass
-class Level:
+class ListLevel:
     """As many rows as columns, and how far they are solved.
 
     keys: row * n + column of every listed edge, ascending. base - rise are the prices v.
     """
 
-    search: Search
+    search: Pricer
     base: Floats
     keys: Integers
     state: SolveState = field(init=False)
@@ -153,7 +153,7 @@ class Generation:
     def __post_init__(self) -> None:
         self.silent = Deadline(cancelled=lambda: self.deadline.expired() is not None)
 
-    def settle(self, level: Level, answer: Answer, top: bool) -> Answer:
+    def settle(self, level: ListLevel, answer: Answer, top: bool) -> Answer:
         """Settle, price, extend, until no column is missing; the last answer that was priced, once time is up."""
         if self._is_over():
             return answer
@@ -182,7 +182,7 @@ class Generation:
     def _is_over(self) -> bool:
         return self.deadline.expired() is not None or self.counts["rounds"] == self.round_limit
 
-    def _extend(self, level: Level, rows: Indices, found: Cheapest) -> bool:
+    def _extend(self, level: ListLevel, rows: Indices, found: Cheapest) -> bool:
         """List what was found and settle again; False where nothing is missing."""
         missing = keys_of(rows, found, level.n)
         at = np.searchsorted(level.keys, missing)
@@ -210,7 +210,7 @@ def distinct(*keys: Integers) -> Integers:
     return np.asarray(every[np.append(True, every[1:] != every[:-1])[: len(every)]])
 
 
-def costs_of_pairs(search: Search, columns: Indices, zeros: Floats) -> Costs:
+def costs_of_pairs(search: Pricer, columns: Indices, zeros: Floats) -> Costs:
     """The cost of every row's pair."""
     m = len(columns)
     return search.edges(np.arange(m + 1), columns.astype(np.int32), zeros)

@@ -14,8 +14,8 @@
 // for TOGETHER rows, so that it adds half of the matrix's bytes there and none to device memory.
 //
 // A warp begins to read at its own column and goes round. Of equal reduced costs the first that is read is kept, so that
-// rows which are all alike do not list the same columns. Which of two equal entries of one step of a warp comes first is
-// a question of lanes; dense.py reads in the order of columns, and may list another column of the same reduced cost.
+// rows which are all alike do not list the same columns. Rows of one warp begin together, at a multiple of a load's
+// entries: dense.py may list another column of the same reduced cost.
 //
 // Forbidden entries are +inf in min form, and so is their reduced cost: never below a limit. A column that is not to be
 // found has v = -inf. Integers: |c| <= 2^40 and |v| below 2^62, checked by the host.
@@ -58,13 +58,13 @@ struct Found {
     value_t mine, limit;
     int column;
 
-    // Take x into the list. All lanes call it with the same x and j.
-    __device__ __forceinline__ void insert(value_t x, int j, int most, int lane) {
-        const int place = __popc(__ballot_sync(FULL_WARP, mine <= x));
+    // Take a reduced cost into the list. All lanes call it with the same arguments.
+    __device__ __forceinline__ void insert(value_t reduced_here, int j, int most, int lane) {
+        const int place = __popc(__ballot_sync(FULL_WARP, mine <= reduced_here));
         const value_t before = __shfl_up_sync(FULL_WARP, mine, 1);
         const int column_before = __shfl_up_sync(FULL_WARP, column, 1);
         if (lane > place) mine = before, column = column_before;
-        else if (lane == place) mine = x, column = j;
+        else if (lane == place) mine = reduced_here, column = j;
         const value_t last = __shfl_sync(FULL_WARP, mine, most - 1);
         limit = last < limit ? last : limit;
     }
@@ -79,24 +79,29 @@ __device__ __forceinline__ void look(const PriceRowsArgs& args, const cost_t* co
     if (first >= 0) {
         price = *(const Prices<PER>*)(args.v + first);
 #pragma unroll
-        for (int r = 0; r < TOGETHER; r++) entries[r] = *(const Several<PER>*)(row[r] + first);
+        for (int beside = 0; beside < TOGETHER; beside++) entries[beside] = *(const Several<PER>*)(row[beside] + first);
     }
 #pragma unroll
-    for (int r = 0; r < TOGETHER; r++) {
+    for (int beside = 0; beside < TOGETHER; beside++) {
+        value_t reduced[PER];
+        unsigned votes[PER], any = 0;
 #pragma unroll
         for (int part = 0; part < PER; part++) {
-            value_t reduced = top<value_t>();
+            reduced[part] = top<value_t>();
             if (first >= 0) {
-                const value_t entry = (value_t)entries[r].entry[part];
-                reduced = (negate ? -entry : entry) - price.of[part];
+                const value_t entry = (value_t)entries[beside].entry[part];
+                reduced[part] = (negate ? -entry : entry) - price.of[part];
             }
-            unsigned votes = __ballot_sync(FULL_WARP, reduced < found[r].limit);
-            while (votes) {
-                const int from = __ffs(votes) - 1;
-                votes &= votes - 1;
-                const value_t x = __shfl_sync(FULL_WARP, reduced, from);
+            any |= votes[part] = __ballot_sync(FULL_WARP, reduced[part] < found[beside].limit);
+        }
+        for (; any; any &= any - 1) {  // in the order of columns: else rows that are all alike list a PERth of them
+            const int from = __ffs(any) - 1;
+#pragma unroll
+            for (int part = 0; part < PER; part++) {
+                if (!(votes[part] >> from & 1)) continue;
+                const value_t reduced_here = __shfl_sync(FULL_WARP, reduced[part], from);
                 const int j = __shfl_sync(FULL_WARP, (int)first + part, from);
-                if (x < found[r].limit) found[r].insert(x, j, most, lane);
+                if (reduced_here < found[beside].limit) found[beside].insert(reduced_here, j, most, lane);
             }
         }
     }
@@ -123,22 +128,23 @@ extern "C" __global__ void __launch_bounds__(THREADS) price_rows(const __grid_co
     const cost_t* row[TOGETHER];
     Found found[TOGETHER];
 #pragma unroll
-    for (int r = 0; r < TOGETHER; r++) {
-        const long long q = first + r < k ? first + r : k - 1;  // rows beyond the last are read and not kept
-        row[r] = args.cost + args.rows[q] * args.n;
-        found[r] = {top<value_t>(), first + r < k ? args.limits[q] : -top<value_t>(), 0};
+    for (int beside = 0; beside < TOGETHER; beside++) {
+        // rows beyond the last are read and not kept
+        const long long asked = first + beside < k ? first + beside : k - 1;
+        row[beside] = args.cost + args.rows[asked] * args.n;
+        found[beside] = {top<value_t>(), first + beside < k ? args.limits[asked] : -top<value_t>(), 0};
     }
     const long long begin = args.turn * (args.rows[first] / TOGETHER) % args.n;
     if (uniform(args.wide)) read_round<16 / sizeof(cost_t)>(args, row, found, begin, most, negate, lane);
     else read_round<1>(args, row, found, begin, most, negate, lane);
 #pragma unroll
-    for (int r = 0; r < TOGETHER; r++) {
-        if (first + r >= k) return;
-        const unsigned some = __ballot_sync(FULL_WARP, found[r].mine < top<value_t>() && lane < most);
-        if (lane == 0) args.counts[first + r] = __popc(some);
+    for (int beside = 0; beside < TOGETHER; beside++) {
+        if (first + beside >= k) return;
+        const unsigned some = __ballot_sync(FULL_WARP, found[beside].mine < top<value_t>() && lane < most);
+        if (lane == 0) args.counts[first + beside] = __popc(some);
         if (lane >= most) continue;
-        args.columns[(first + r) * most + lane] = found[r].column;
-        args.values[(first + r) * most + lane] = found[r].mine;
+        args.columns[(first + beside) * most + lane] = found[beside].column;
+        args.values[(first + beside) * most + lane] = found[beside].mine;
     }
 }
 
@@ -146,20 +152,20 @@ extern "C" __global__ void __launch_bounds__(THREADS) price_rows(const __grid_co
 // Requires: -. Work: the matrix once. A column without a permitted entry keeps TOP.
 extern "C" __global__ void __launch_bounds__(THREADS)
 least_of_columns(const __grid_constant__ LeastOfColumnsArgs args) {
-    const long long j = (long long)blockIdx.x * THREADS + threadIdx.x, n = args.n;
+    const long long j = (long long)blockIdx.x * THREADS + threadIdx.x, n_cols = args.n;
     const int negate = uniform(args.negate), begin = blockIdx.y * args.piece;
     const int end = begin + args.piece < args.held ? begin + args.piece : args.held;
-    if (j >= n) return;
+    if (j >= n_cols) return;
     value_t least = top<value_t>();
     int at = 0;
-    const cost_t* here = args.cost + (long long)begin * n + j;
+    const cost_t* here = args.cost + (long long)begin * n_cols + j;
 #pragma unroll 8
-    for (int i = begin; i < end; i++, here += n) {
-        const value_t entry = (value_t)__ldg(here), c = negate ? -entry : entry;
-        if (c < least) least = c, at = i;
+    for (int i = begin; i < end; i++, here += n_cols) {
+        const value_t entry = (value_t)__ldg(here), in_min_form = negate ? -entry : entry;
+        if (in_min_form < least) least = in_min_form, at = i;
     }
-    args.values[(long long)blockIdx.y * n + j] = least;
-    args.rows[(long long)blockIdx.y * n + j] = at;
+    args.values[(long long)blockIdx.y * n_cols + j] = least;
+    args.rows[(long long)blockIdx.y * n_cols + j] = at;
 }
 
 // Grid: n over THREADS. Block: THREADS, a column each. Shared: none. Reads and writes: values, rows.
@@ -185,10 +191,10 @@ struct Soft {
     double least;
     float sum;
 
-    __device__ __forceinline__ void take(double x, float scale) {
-        if (!(x < top<double>())) return;  // forbidden
-        const float away = (float)(x - least), share = exp2f(-scale * fabsf(away));
-        if (away < 0) sum = sum * share + 1, least = x;
+    __device__ __forceinline__ void take(double reduced_here, float scale) {
+        if (!(reduced_here < top<double>())) return;  // forbidden
+        const float away = (float)(reduced_here - least), share = exp2f(-scale * fabsf(away));
+        if (away < 0) sum = sum * share + 1, least = reduced_here;
         else sum += share;
     }
     __device__ __forceinline__ void join(double other, float its, float scale) {
@@ -208,13 +214,13 @@ __device__ __forceinline__ void soften(const SoftMinimaOfRowsArgs& args, const c
 #pragma unroll
         for (int part = 0; part < PER; part++) price[part] = __ldg(args.v + first + part);
 #pragma unroll
-        for (int r = 0; r < TOGETHER; r++) entries[r] = *(const Several<PER>*)(row[r] + first);
+        for (int beside = 0; beside < TOGETHER; beside++) entries[beside] = *(const Several<PER>*)(row[beside] + first);
 #pragma unroll
-        for (int r = 0; r < TOGETHER; r++)
+        for (int beside = 0; beside < TOGETHER; beside++)
 #pragma unroll
             for (int part = 0; part < PER; part++) {
-                const double entry = (double)entries[r].entry[part];
-                soft[r].take((negate ? -entry : entry) - price[part], scale);
+                const double entry = (double)entries[beside].entry[part];
+                soft[beside].take((negate ? -entry : entry) - price[part], scale);
             }
     }
 }
@@ -230,23 +236,23 @@ soft_minima_of_rows(const __grid_constant__ SoftMinimaOfRowsArgs args) {
     const cost_t* row[TOGETHER];
     Soft soft[TOGETHER];
 #pragma unroll
-    for (int r = 0; r < TOGETHER; r++) {
-        const long long i = first + r < args.held ? first + r : args.held - 1;
-        row[r] = args.cost + i * args.n;
-        soft[r] = {top<double>(), 0};
+    for (int beside = 0; beside < TOGETHER; beside++) {
+        const long long i = first + beside < args.held ? first + beside : args.held - 1;
+        row[beside] = args.cost + i * args.n;
+        soft[beside] = {top<double>(), 0};
     }
     if (uniform(args.wide)) soften<16 / sizeof(cost_t)>(args, row, soft, scale, negate, lane);
     else soften<1>(args, row, soft, scale, negate, lane);
 #pragma unroll
-    for (int r = 0; r < TOGETHER; r++) {
+    for (int beside = 0; beside < TOGETHER; beside++) {
         for (int step = 16; step; step >>= 1) {
-            const double other = __shfl_xor_sync(FULL_WARP, soft[r].least, step);
-            const float its = __shfl_xor_sync(FULL_WARP, soft[r].sum, step);
-            soft[r].join(other, its, scale);
+            const double other = __shfl_xor_sync(FULL_WARP, soft[beside].least, step);
+            const float its = __shfl_xor_sync(FULL_WARP, soft[beside].sum, step);
+            soft[beside].join(other, its, scale);
         }
-        if (lane == 0 && first + r < args.held) {
-            args.least[first + r] = soft[r].least;
-            args.sums[first + r] = soft[r].sum;
+        if (lane == 0 && first + beside < args.held) {
+            args.least[first + beside] = soft[beside].least;
+            args.sums[first + beside] = soft[beside].sum;
         }
     }
 }
@@ -255,18 +261,18 @@ soft_minima_of_rows(const __grid_constant__ SoftMinimaOfRowsArgs args) {
 // Requires: u finite. Work: as soft_minima_of_rows. The host joins the pieces.
 extern "C" __global__ void __launch_bounds__(THREADS)
 soft_minima_of_columns(const __grid_constant__ SoftMinimaOfColumnsArgs args) {
-    const long long j = (long long)blockIdx.x * THREADS + threadIdx.x, n = args.n;
+    const long long j = (long long)blockIdx.x * THREADS + threadIdx.x, n_cols = args.n;
     const int negate = uniform(args.negate), begin = blockIdx.y * args.piece;
     const int end = begin + args.piece < args.held ? begin + args.piece : args.held;
-    if (j >= n) return;
+    if (j >= n_cols) return;
     const float scale = (float)args.scale;
     Soft soft = {top<double>(), 0};
-    const cost_t* here = args.cost + (long long)begin * n + j;
+    const cost_t* here = args.cost + (long long)begin * n_cols + j;
 #pragma unroll 8
-    for (int i = begin; i < end; i++, here += n) {
+    for (int i = begin; i < end; i++, here += n_cols) {
         const double entry = (double)__ldg(here);
         soft.take((negate ? -entry : entry) - __ldg(args.u + i), scale);
     }
-    args.least[(long long)blockIdx.y * n + j] = soft.least;
-    args.sums[(long long)blockIdx.y * n + j] = soft.sum;
+    args.least[(long long)blockIdx.y * n_cols + j] = soft.least;
+    args.sums[(long long)blockIdx.y * n_cols + j] = soft.sum;
 }

@@ -18,7 +18,16 @@ import numpy as np
 from kernels.deadline import Deadline
 from kernels.lap.columns.dense import DenseSearch, Minima, SoftMinima
 from kernels.lap.columns.held import DenseCosts, Violator, hold_pairing
-from kernels.lap.columns.level import FARTHEST, Answer, Generation, Level, costs_of_pairs, distinct, keys_of, unlimited
+from kernels.lap.columns.level import (
+    FARTHEST,
+    Answer,
+    Generation,
+    ListLevel,
+    costs_of_pairs,
+    distinct,
+    keys_of,
+    unlimited,
+)
 from kernels.lap.columns.wide import WideLevel
 from kernels.problems import UNASSIGNED
 from kernels.problems.arrays import Costs, Floats
@@ -81,7 +90,7 @@ def solve_on_host(cost: Costs, maximize: bool, deadline: Deadline) -> Solution:
     return solve(DenseSearch(cost, maximize), maximize, deadline)
 
 
-def _begin(search: Matrix, deadline: Deadline) -> Level | Violator | None:
+def _begin(search: Matrix, deadline: Deadline) -> ListLevel | Violator | None:
     """Lists at the first prices; None once time is up."""
     m, n = search.shape
     keys, every = np.empty(0, np.int64), np.arange(m)
@@ -107,7 +116,7 @@ def _begin(search: Matrix, deadline: Deadline) -> Level | Violator | None:
     held = hold_pairing(search, distinct(keys, keys_of(every, found, n)), deadline)
     if held is None or isinstance(held, Violator):
         return held
-    return Level(search, base, held) if m == n else WideLevel(search, base, held, m)
+    return ListLevel(search, base, held) if m == n else WideLevel(search, base, held, m)
 
 
 def soften(search: Matrix, deadline: Deadline) -> Floats | None:

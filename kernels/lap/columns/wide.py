@@ -7,7 +7,7 @@ import numpy as np
 from kernels.auction import AuctionOptions
 from kernels.auction.cpu import solver as auction
 from kernels.deadline import Deadline
-from kernels.lap.columns.level import Level, Listed, unlimited
+from kernels.lap.columns.level import Listed, ListLevel, unlimited
 from kernels.problems import Csr
 from kernels.problems.arrays import Floats, Indices
 from kernels.problems.sparse import Auction
@@ -15,8 +15,8 @@ from kernels.solution import Solution
 
 
 @dataclass
-class WideLevel(Level):
-    """As `Level`; each round's sparse problem goes to `auction`, from the prices and pairs of the round before."""
+class WideLevel(ListLevel):
+    """As `ListLevel`; each round's sparse problem goes to `auction`, from the prices and pairs of the round before."""
 
     rows: int = 0
     found: Solution = field(init=False)
@@ -42,7 +42,7 @@ class WideLevel(Level):
         self.graph = self.listed()
         weights = Csr(*self.graph, (self.m, self.n))
         problem = Auction(weights, maximize=True, prices0=prices, assignment0=pairs)
-        self.found = auction.solve(problem, AuctionOptions(), deadline)
+        self.found = auction.solve(problem, AuctionOptions.model_validate({}), deadline)
 
     @property
     def pairs(self) -> Indices:

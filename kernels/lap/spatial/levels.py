@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.lap.columns.level import Answer, Cheapest, Generation, Level, distinct
+from kernels.lap.columns.level import Answer, Cheapest, Generation, ListLevel, distinct
 from kernels.lap.spatial.pricing import Pricing
 from kernels.lap.spatial.tree import Tree, tree_of
 from kernels.problems.arrays import Floats, Indices
@@ -65,7 +65,7 @@ class Match:
         found.v[columns.order] = answer.v
         return found
 
-    def _begin(self, rows: Tree, search: Pricing) -> tuple[Level, Indices]:
+    def _begin(self, rows: Tree, search: Pricing) -> tuple[ListLevel, Indices]:
         """A level with lists at the prices of the next coarser one, and the pairs that those lists hold."""
         tree, n = search.tree, len(search.x)
         groups = n // GROUP
@@ -77,15 +77,15 @@ class Match:
         coarse = self.match(coarse_x, coarse_y, coarse_tree)
         pairs = np.arange(n)
         pairs[: GROUP * groups] = (GROUP * coarse.columns[:, None] + np.arange(GROUP)).reshape(-1)
-        level = Level(search, np.zeros(n), np.arange(n) * n + pairs)
+        level = ListLevel(search, np.zeros(n), np.arange(n) * n + pairs)
         prices = self._all(Pricing(tree.points, coarse_tree, self.kind), coarse.u[coarse_tree.order], 1)
         if prices is not None:
             level.base = np.ascontiguousarray(prices.values[:, 0])
-            self._list_columns(level, rows)
+            self._list_columns(level, search, rows)
         return level, pairs
 
-    def _list_columns(self, level: Level, rows: Tree) -> None:
-        search, n = level.search, level.n
+    def _list_columns(self, level: ListLevel, search: Pricing, rows: Tree) -> None:
+        n = level.n
         listed = self._all(search, level.base, COLUMNS)
         if listed is None:
             return
@@ -103,7 +103,7 @@ class Match:
         every = np.arange(n)
         return search.cheapest(base, np.zeros(len(base)), every, np.full(n, np.inf), most, self.rounds.silent)
 
-    def _closed(self, level: Level, v: Floats) -> Floats:
+    def _closed(self, level: ListLevel, v: Floats) -> Floats:
         """The largest u for prices v, whatever the clock says: without it they prove nothing."""
         n = level.n
         whole = level.search.cheapest(v, np.zeros(n), np.arange(n), np.full(n, np.inf), 1, Deadline())

@@ -60,7 +60,7 @@ BOXED_S = 2.5e-6
 """Of a certificate by boxes: of a coordinate of so many rows, growing with the fourth root of their number."""
 MOST_ON_GPU = 65536
 """Rows up to which a GPU writes the costs of points out (gpu_forest.MOST_ROWS)."""
-FEW = 256
+FEW_ON_GPU = 256
 """Lines of the shorter side from which more than MOST_ON_GPU are solved by columns (gpu.FEW)."""
 LARGE_ROUNDS, SWEPT_BYTES_S, LARGE_ROW_S, LARGE_ROW_BYTES = 12, 1e12, 5e-5, 8192
 """There: rounds, what a sweep reads on the slowest device in use, and seconds and bytes of the host for a row."""
@@ -89,7 +89,7 @@ def estimate(problem: Assignment | Rejecting | Selected | Ranked, options: "LapO
     short, long = sorted((n_rows, n_cols))
     lines = batch * (short + long)
     certify_s = pace() * (batch * ONE_S + _proof_s(weights))
-    if device == "gpu" and long > MOST_ON_GPU and short >= FEW:
+    if device == "gpu" and long > MOST_ON_GPU and short >= FEW_ON_GPU:
         return _of_large(weights, certify_s)
     if device == "gpu":
         seconds = _gpu_s(weights, batch) + weights.nbytes / COPIED_BYTES_S

@@ -354,5 +354,8 @@ def test_a_matrix_beyond_the_forest_is_estimated_by_its_sweeps() -> None:
     assert cost.nbytes < needs.device_bytes < 1.01 * cost.nbytes
     assert cost.nbytes < needs.host_bytes < 1.05 * cost.nbytes
     assert 3 < needs.seconds < 60
+    assert card.spreads(Assignment(cost), card.options())
+    assert not card.spreads(Assignment(cost[:65_536, :65_536]), card.options())
+    assert not card.spreads(Assignment(cost[:, :70_000]), card.options())
     tall = card.estimate(Assignment(cost[:, :70_000]), card.options(), "gpu")
     assert tall.device_bytes > 2 * cost[:, :70_000].nbytes

@@ -13,7 +13,7 @@ IMAGE := $(TOOLS)/bin/uv pip compile pyproject.toml docker/build.in --quiet --un
 TYPED := app workers kernels client/allot_client tests benchmarks examples docs
 
 # with their arguments behind commas
-GPU_BENCHES := lap_gpu,--large lap_systems lap_crossover auction,--device,gpu \
+GPU_BENCHES := lap_gpu,--large lap_columns lap_systems lap_crossover auction,--device,gpu \
 	uot_gpu,float32,float16,log,points,batch,gap,map uot_multi_gpu qap,--device,gpu
 
 help: ## list the targets

@@ -60,6 +60,20 @@ def lap_coarse() -> Iterator[Run]:
         yield {"cost": cost}, {}
 
 
+def lap_columns() -> Iterator[Run]:
+    """On lists of columns that the device prices, which only larger problems need."""
+    from kernels.lap import gpu
+
+    setattr(gpu, "MOST_ROWS", 16)  # noqa: B010
+    setattr(gpu, "FEW", 1)  # noqa: B010
+    for cost in (costs(72, 72), rng.integers(0, 20, (70, 70)), rng.integers(0, 9, (50, 63)).astype(np.int32)):
+        yield {"cost": cost}, {}
+    yield {"cost": costs(69, 50).astype(np.float32)}, {"maximize": True}
+    narrow = np.full((40, 40), np.inf)
+    narrow[:, :30] = 1.0
+    yield {"cost": narrow}, {}
+
+
 def lap_systems(method: str) -> Iterator[Run]:
     for cost in (costs(40, 40), rng.integers(0, 40, (30, 40))):
         yield {"cost": cost}, {"method": method}
@@ -155,6 +169,7 @@ def qap(method: str, **options: Any) -> Iterator[Run]:
 GROUPS: dict[str, Callable[[], Iterator[Run]]] = {
     "lap:auto": lap_auto,
     "lap:coarse": lap_coarse,
+    "lap:columns": lap_columns,
     "lap:tree": lambda: lap_systems("tree"),
     "lap:hungarian": lambda: lap_systems("hungarian"),
     "lap:batch": lap_batch,

@@ -14,7 +14,7 @@ from kernels.certificates import rejecting as rejecting_proofs
 from kernels.certificates import selected as selected_proofs
 from kernels.certificates.assignment import certify_dense
 from kernels.deadline import Deadline
-from kernels.lap.estimate import estimate
+from kernels.lap.estimate import FEW_ON_GPU, MOST_ON_GPU, estimate
 from kernels.lap.joint import solve_jointly
 from kernels.lap.mending.mend import mend
 from kernels.lap.mending.rejecting import mend_rejecting, mend_selected
@@ -170,6 +170,16 @@ def _prefers_gpu(problem: Problem, options: LapOptions) -> bool:
     return bool(n_rows * n_cols >= CROSSOVER**2 and min(n_rows, n_cols) >= 64)
 
 
+def _spreads(problem: Problem, options: LapOptions) -> bool:
+    """Whether several GPUs take parts of the rows: as `gpu_columns.devices_for` divides them."""
+    if not isinstance(problem, Assignment) or isinstance(problem, PointAssignment) or options.method != "auto":
+        return False
+    weights = problem.weights
+    assert isinstance(weights, np.ndarray)
+    n_rows, n_cols = weights.shape[-2:]
+    return weights.ndim == 2 and FEW_ON_GPU <= n_rows <= n_cols and n_cols > MOST_ON_GPU
+
+
 def _mend(
     problem: Problem, options: LapOptions, solution: Solution, deadline: Deadline, device: Device
 ) -> Solution | None:
@@ -255,6 +265,7 @@ CARD = Solver[Problem, LapOptions](
     estimate=estimate,
     prefers_gpu=_prefers_gpu,
     runs_on=_runs_on,
+    spreads=_spreads,
     modules={"cpu": "kernels.lap.cpu.solver", "gpu": "kernels.lap.gpu"},
     device_certificate="kernels.certificates.rejecting.on_device",
     compiled_proofs=(

@@ -1,5 +1,6 @@
 """What a dense assignment will need. Constants are fitted by benchmarks/estimates.py."""
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -59,6 +60,10 @@ BOXED_S = 2.5e-6
 """Of a certificate by boxes: of a coordinate of so many rows, growing with the fourth root of their number."""
 MOST_ON_GPU = 65536
 """Rows up to which a GPU writes the costs of points out (gpu_forest.MOST_ROWS)."""
+FEW_ON_GPU = 256
+"""Lines of the shorter side from which more than MOST_ON_GPU are solved by columns (gpu.FEW)."""
+LARGE_ROUNDS, SWEPT_BYTES_S, LARGE_ROW_S, LARGE_ROW_BYTES = 12, 1e12, 5e-5, 8192
+"""There: rounds, what a sweep reads on the slowest device in use, and seconds and bytes of the host for a row."""
 PROVED_ON_GPU_BYTES = 3 << 30
 """Blocks of costs in a certificate of points on a GPU."""
 CERTIFIED_BYTES = 128 * MIB
@@ -84,6 +89,8 @@ def estimate(problem: Assignment | Rejecting | Selected | Ranked, options: "LapO
     short, long = sorted((n_rows, n_cols))
     lines = batch * (short + long)
     certify_s = pace() * (batch * ONE_S + _proof_s(weights))
+    if device == "gpu" and long > MOST_ON_GPU and short >= FEW_ON_GPU:
+        return _of_large(weights, certify_s)
     if device == "gpu":
         seconds = _gpu_s(weights, batch) + weights.nbytes / COPIED_BYTES_S
         transposed = weights.nbytes if n_rows > n_cols else 0
@@ -99,6 +106,17 @@ def estimate(problem: Assignment | Rejecting | Selected | Ranked, options: "LapO
         certify_s,
         pace() * (CALL_S + batch * ONE_S + weights.size * FIRST_S),
     )
+
+
+def _of_large(weights: Costs, certify_s: float) -> Estimate:
+    """As a GPU prices rows and the host has the lists: sweeps of soft minima and of rounds, and bids by row."""
+    short, long = sorted(weights.shape)
+    turned = weights.nbytes if weights.shape[0] > weights.shape[1] else 0
+    sweeps = 2 * math.log2(4 * long) + LARGE_ROUNDS
+    seconds = weights.nbytes / COPIED_BYTES_S + sweeps * weights.nbytes / SWEPT_BYTES_S + LARGE_ROW_S * short
+    first_s = pace() * (GREEDY_CALL_S + short * GREEDY_LINE_S + weights.size * GREEDY_S)
+    held = weights.nbytes + LARGE_ROW_BYTES * short + 64 * long + FIXED
+    return Estimate(held, weights.nbytes + turned + 1024 * (short + long) + (1 << 16), seconds, certify_s, first_s)
 
 
 def _of_rejecting(problem: Rejecting, device: Device) -> Estimate:

@@ -15,6 +15,7 @@ from kernels.lap.auto.gpu_forest import MOST_ROWS, Forest, Tuning, device_bytes
 from kernels.lap.auto.gpu_progress import DeviceWatch
 from kernels.lap.auto.gpu_warm import WIDEST, cut_back, prices, squared
 from kernels.lap.auto.layout import INFEASIBLE, PHASE_LIMIT, SOLVED
+from kernels.lap.columns import gpu_columns
 from kernels.lap.complete import complete
 from kernels.lap.cpu import between
 from kernels.lap.extended import solve_extended
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from kernels.lap import LapOptions
 
 BATCHED = "kernels.lap.batched.gpu_batched"
+FEW = 256
+"""Lines of the shorter side from which a longer one than MOST_ROWS is solved by columns (lap/columns)."""
 SPIN_S = 0.002
 """Solves shorter than this are waited for without sleeping."""
 
@@ -58,8 +61,9 @@ def solve(problem: Assignment | Rejecting, options: "LapOptions", deadline: Dead
     Numerics: path lengths and duals in float64, for float32 weights too; integers in int64, exact.
     Complexity: O(n_rows^2 n_cols) at worst; 3 to 90 sweeps of the matrix in practice. 4 (n_blocks + 50) n bytes beside
         the matrix, a transposed copy when n_rows > n_cols. 3 launches (square: 5, large: 7), no host sync between them.
-    Errors: InvalidProblem for method "sap" (CPU only), for a side above 65536 (unless the other is below 256), and
-        where device memory is short (with needed and free bytes).
+        With a side above 65536: see columns/solver.py, and `_solve_shortlist` where the other is below 256.
+    Errors: InvalidProblem for method "sap" (CPU only), where device memory is short (with needed and free bytes), and
+        for integers beyond 2^40 with a side above 65536.
     Differs: from the alternating forest of Date and Nagi (2016): labels are shortest distances, found by
         label-correcting rounds that scan one row per block; a phase ends when half its sources reached a free column.
         Costs in Monge order are sorted instead (method "monge" in the answer; gpu_monge.py).
@@ -115,7 +119,9 @@ def solve_one(
 ) -> Solution:
     """Solve one problem; as `solve` otherwise."""
     if max(weights.shape) > MOST_ROWS:
-        return _solve_shortlist(weights, maximize, phase_limit, deadline)
+        if min(weights.shape) < FEW:
+            return _solve_shortlist(weights, maximize, phase_limit, deadline)
+        return finish(gpu_columns.solve(weights, maximize, phase_limit, deadline), weights, maximize)
     if ended := deadline.expired():
         return finish(Solution(ended, "auto", _nothing(weights)), weights, maximize)
     u0, v0 = proportionate(weights, u0, v0)
@@ -224,9 +230,6 @@ def _solve_shortlist(weights: Costs, maximize: bool, phase_limit: int | None, de
     turned = weights.shape[0] > weights.shape[1]
     lines = weights.T if turned else weights
     k, n = lines.shape
-    if k * (k + 1) > MOST_ROWS:
-        most = f"at most {MOST_ROWS} rows and columns, or at most 255 of one"
-        raise InvalidProblem("cost", f"has shape {weights.shape}; on a GPU expected {most}")
     best = np.argpartition(-lines if maximize else lines, k, axis=1)[:, : k + 1]
     kept = np.unique(best)
     part = np.ascontiguousarray(lines[:, kept])

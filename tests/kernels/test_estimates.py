@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from kernels import SOLVERS, Device, Estimate, pace
+from kernels.problems import Assignment
 from kernels.problems.derived import deriving
 from kernels.texture import _rank, texture
 from tests.instances import (
@@ -345,3 +346,16 @@ def test_a_spread_beyond_all_numbers_is_told_as_one(monkeypatch: pytest.MonkeyPa
         card.estimate(card.build({"cost": np.eye(70)}, options), options, "cpu")
     assert numbers.found
     assert all(math.isfinite(number) for number in numbers.found)
+
+
+def test_a_matrix_beyond_the_forest_is_estimated_by_its_sweeps() -> None:
+    card, cost = SOLVERS["lap"], np.broadcast_to(np.float32(1.0), (131_072, 131_072))
+    needs = card.estimate(Assignment(cost), card.options(), "gpu")
+    assert cost.nbytes < needs.device_bytes < 1.01 * cost.nbytes
+    assert cost.nbytes < needs.host_bytes < 1.05 * cost.nbytes
+    assert 3 < needs.seconds < 60
+    assert card.spreads(Assignment(cost), card.options())
+    assert not card.spreads(Assignment(cost[:65_536, :65_536]), card.options())
+    assert not card.spreads(Assignment(cost[:, :70_000]), card.options())
+    tall = card.estimate(Assignment(cost[:, :70_000]), card.options(), "gpu")
+    assert tall.device_bytes > 2 * cost[:, :70_000].nbytes

@@ -21,6 +21,15 @@ from kernels.lap.auto import gpu_forest
 from kernels.lap.auto.layout import BID_SHARED_ARGS, BID_WIDE_ARGS, GROW_ARGS, REDUCE_COLUMNS_ARGS
 from kernels.lap.batched import gpu_batched
 from kernels.lap.batched.layout import SOLVE_EACH_ARGS
+from kernels.lap.columns import gpu_dense
+from kernels.lap.columns.layout import (
+    GATHER_ARGS,
+    JOIN_PIECES_ARGS,
+    LEAST_OF_COLUMNS_ARGS,
+    PRICE_ROWS_ARGS,
+    SOFT_MINIMA_OF_COLUMNS_ARGS,
+    SOFT_MINIMA_OF_ROWS_ARGS,
+)
 from kernels.lap.points import gpu_points
 from kernels.lap.points.layout import DISTANCES_ARGS, OVERLAPS_ARGS
 from kernels.lap.proof import gpu_proof
@@ -106,7 +115,7 @@ class Carved:
 @pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch) -> Launched:
     found = Launched()
-    for module in (gpu_proof, gpu_points, gpu_batched, gpu_forest, hungarian, gpu_sparse):
+    for module in (gpu_proof, gpu_points, gpu_dense, gpu_batched, gpu_forest, hungarian, gpu_sparse):
         monkeypatch.setattr(module, "kernel", found.kernel)
     for module in (gpu_proof, gpu_batched):
         monkeypatch.setattr(module, "attribute", lambda name: 1 << 17)
@@ -149,6 +158,29 @@ def test_of_costs_of_points(launched: Launched) -> None:
     values = named(launched.given["distances"], DISTANCES_ARGS)
     assert [values[name] for name in ("m", "n", "d")] == [3, 4, 2]
     assert named(launched.given["overlaps"], OVERLAPS_ARGS)["cost"] == cost.data.ptr
+
+
+def test_of_pricing(launched: Launched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_dense, "attribute", lambda name: 2)
+    cost, n = on_device(12, 8, dtype=np.float32), 8
+    part = gpu_dense.HeldRows(0, 5, cost)
+    search = gpu_dense.DeviceSearch([part], True)
+    search._launch_price_rows(part, on_device(n), on_device(3, dtype=np.int32), on_device(3), 4)
+    values = named(launched.given["price_rows"], PRICE_ROWS_ARGS)
+    assert [values[name] for name in ("n", "k", "most", "negate", "cost")] == [8, 3, 4, 1, cost.data.ptr]
+    assert values["wide"] == (cost.data.ptr % 16 == 0)
+    search._launch_least_of_columns(part, 0)
+    values = named(launched.given["least_of_columns"], LEAST_OF_COLUMNS_ARGS)
+    assert [values[name] for name in ("n", "held", "piece", "negate")] == [8, 12, 1, 0]
+    assert named(launched.given["join_pieces"], JOIN_PIECES_ARGS)["pieces"] == 12
+    search._launch_gather(part, on_device(7, dtype=np.int64))
+    assert named(launched.given["gather"], GATHER_ARGS)["k"] == 7
+    search._launch_soft_minima_of_rows(part, on_device(n), 0.5)
+    values = named(launched.given["soft_minima_of_rows"], SOFT_MINIMA_OF_ROWS_ARGS)
+    assert [values[name] for name in ("n", "held", "scale")] == [8, 12, gpu_dense.LOG2_E / 0.5]
+    search._launch_soft_minima_of_columns(part, on_device(12), 0.5)
+    values = named(launched.given["soft_minima_of_columns"], SOFT_MINIMA_OF_COLUMNS_ARGS)
+    assert [values[name] for name in ("held", "piece", "negate")] == [12, 1, 1]
 
 
 def test_of_the_published_transport(launched: Launched) -> None:

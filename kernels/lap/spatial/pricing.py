@@ -12,6 +12,7 @@ import numba
 import numpy as np
 
 from kernels.deadline import Deadline
+from kernels.lap.columns.level import Cheapest
 from kernels.lap.cpu.threads import in_threads
 from kernels.lap.spatial.planes import CITY, ROOT, SQUARED, planes_under
 from kernels.lap.spatial.tree import Tree
@@ -37,14 +38,6 @@ class Offers(NamedTuple):
     middles: Floats
     least: Floats
     flat: Floats
-
-
-class Cheapest(NamedTuple):
-    """Of each row asked for, the places (k, most) of its least columns, their reduced costs, how many there are."""
-
-    columns: Integers32
-    values: Floats
-    counts: Integers32
 
 
 def offers_of(tree: Tree, base: Floats, rise: Floats, kind: int) -> Offers:
@@ -163,3 +156,7 @@ class Pricing(NamedTuple):
 
         in_threads(price, range(0, k, BLOCK), min(THREADS, -(-k // BLOCK)))
         return None if late else found
+
+    def edges(self, indptr: Indices, columns: Integers32, base: Floats) -> Floats:
+        """c_ij - base_j of every edge of a graph by rows; columns by their places in the tree."""
+        return price_edges(self.x, self.tree.points, indptr, columns, base, self.kind)

@@ -9,8 +9,9 @@ from collections.abc import Callable
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.lap.spatial.levels import Answer, Match
-from kernels.lap.spatial.pricing import Pricing, price_edges
+from kernels.lap.columns.level import Answer, costs_of_pairs
+from kernels.lap.spatial.levels import Match
+from kernels.lap.spatial.pricing import Pricing
 from kernels.lap.spatial.which import FEWEST
 from kernels.problems.arrays import Costs, Floats
 from kernels.problems.metrics import METRICS, costs
@@ -44,8 +45,7 @@ class Told:
         if not self._deadline.heard:
             return
         n = len(answer.columns)
-        pairs = np.arange(n + 1), answer.columns.astype(np.int32)
-        objective = price_edges(search.x, search.tree.points, *pairs, np.zeros(n), search.kind).sum()
+        objective = costs_of_pairs(search, answer.columns, np.zeros(n)).sum()
         duals = np.concatenate([answer.u, answer.v])
         bound = duals.sum() - 2.0**-51 * len(duals) * np.abs(duals).sum()
         self._deadline.report(rounds, *(float(np.ldexp(one, self._unit)) for one in (objective, bound)))

@@ -86,9 +86,7 @@ def parts_of(weights: Any, turned: bool, devices: Sequence[int]) -> list[HeldRow
 def turned_back(solution: Solution, shape: tuple[int, ...]) -> Solution:
     """The answer of the problem whose rows were taken for columns."""
     arrays, (m, n) = solution.arrays, shape
-    if (
-        "hall_rows" in arrays
-    ):  # lines of the shorter side are columns: what they leave over are rows with too few columns
+    if "hall_rows" in arrays:  # of the shorter side, which are columns here: the rows left over have too few of them
         rows, cols = np.setdiff1d(np.arange(m), arrays["hall_cols"]), np.setdiff1d(np.arange(n), arrays["hall_rows"])
         solution.arrays = {"hall_rows": rows, "hall_cols": cols}
         return solution

@@ -102,12 +102,20 @@ __device__ void share(Shared &shared, int *promised, int m, unsigned &random) {
     for (int turn = 0; turn < m; ++turn) shared.rank[shared.order[turn]] = turn;
 }
 
-// Prices of row i and of `many` other rows from global memory, `far`, into the tile, `near`, or back. From the first block
-// to the second it is `step` numbers, and `less` fewer each to the next ones. Leaders promise `own` and [row][33].
+// What leaders promise beside the prices of some rows: `own` and row[33], to rows whose turn comes later, a bit each. An
+// asked price is `cap` at most.
+struct Promised {
+    int own;
+    const int *row;
+    unsigned later;
+    int cap;
+};
+
+// Prices of row i and of other rows, a block each, from global memory, `far`, into the tile, `near`, or back.
 template <bool TAKE>
-__device__ __forceinline__ void carry(
-    int *near, int *far, int step, int less, int many, int across, int own, const int *promised, unsigned later,
-    int cap) {
+__device__ __forceinline__ void carry(int *near, int *far, Blocks blocks, int across, Promised promised) {
+    int step = blocks.step;
+    const int many = blocks.many, cap = promised.cap;
     for (int first = 0; first < many; first += AT_ONCE) {
         int asks[AT_ONCE];
 #pragma unroll
@@ -118,20 +126,20 @@ __device__ __forceinline__ void carry(
             else
                 *far = near[each * across];
             far += step;
-            step -= less;
+            step -= blocks.less;
         }
         if (TAKE) {
 #pragma unroll
             for (int each = 0; each < AT_ONCE; ++each) {
                 if (first + each >= many) break;
                 int asked = asks[each];
-                if (later >> each & 1) asked += own + promised[each * 33];
-                near[each * across] = asked >= cap ? cap : later >> each & 1 ? (asked + 1) >> 1 : asked;
+                if (promised.later >> each & 1) asked += promised.own + promised.row[each * 33];
+                near[each * across] = asked >= cap ? cap : promised.later >> each & 1 ? (asked + 1) >> 1 : asked;
             }
         }
         near += AT_ONCE * across;
-        promised += AT_ONCE * 33;
-        later >>= AT_ONCE;
+        promised.row += AT_ONCE * 33;
+        promised.later >>= AT_ONCE;
     }
 }
 
@@ -145,11 +153,10 @@ __device__ __forceinline__ void move(Shared &shared, int *tile, int *prices, int
     int *line = prices + warp * m + lane;
     int *before = line + pair_of(0, i, m) * m * m, *after = line + pair_of(i, i + 1, m) * m * m;
     const int across = m * odd, of_lane = promised[i * 33 + lane], of_warp = promised[i * 33 + warp];
-    carry<TAKE>(
-        tile + lane * odd + warp, before, (m - 2) * m * m, m * m, i, across, of_lane, promised + warp, later, cap);
-    carry<TAKE>(
-        tile + i * across + warp * odd + lane, after, m * m, 0, m - 1 - i, across, of_warp,
-        promised + (i + 1) * 33 + lane, later >> i >> 1, cap);
+    const Promised to_before = {of_lane, promised + warp, later, cap};
+    const Promised to_after = {of_warp, promised + (i + 1) * 33 + lane, later >> i >> 1, cap};
+    carry<TAKE>(tile + lane * odd + warp, before, {(m - 2) * m * m, m * m, i}, across, to_before);
+    carry<TAKE>(tile + i * across + warp * odd + lane, after, {m * m, 0, m - 1 - i}, across, to_after);
 }
 
 // The submatrix of pair (i, j), j = warp: its least assignment becomes the leader, the rest stays price. A price that

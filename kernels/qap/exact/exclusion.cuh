@@ -139,15 +139,21 @@ __device__ void spread(Exclusion &ours, short *near, const int *leaders, const i
     }
 }
 
-// What all q of `many` facilities ask, for one warp; returns the sum of what each facility asks at least. `near`, `step`
-// and `less` are as in `carry`. own: of the first one, and of q = lane. rest: what q asks beyond its facility's least.
+// So many blocks of pairs, one behind the other: from the first to the second it is `step` numbers, and `less` fewer each
+// to the next ones.
+struct Blocks {
+    int step, less, many;
+};
+
+// What all q of the facilities of some blocks ask, for one warp; returns the sum of what each facility asks at least. own:
+// of the first one, and of q = lane. rest: what q asks beyond its facility's least.
 template <int HALF>
 __device__ __forceinline__ int ask_of(
-    const short *near, int step, int less, int many, const short *own, unsigned *asks, int room, int &rest, int m) {
+    const short *near, Blocks blocks, const short *own, unsigned *asks, int room, int &rest, int m) {
     const int lane = threadIdx.x % 32;
-    int total = 0;
+    int total = 0, step = blocks.step;
 #pragma unroll 4
-    for (int each = 0; each < many; ++each) {
+    for (int each = 0; each < blocks.many; ++each) {
         int asked = lane < m ? *near + own[each * 33] : NONE;
         if (asked > room) asked = NONE;
         if (lane < 2 * HALF) asks[each * ask_line(HALF)] = asked * 0x10001;
@@ -155,7 +161,7 @@ __device__ __forceinline__ int ask_of(
         total += least;
         if (asked < NONE) rest = min(rest, asked - least);
         near += step;
-        step -= less;
+        step -= blocks.less;
     }
     return total;
 }
@@ -168,9 +174,9 @@ __device__ __forceinline__ bool ask_beside(Exclusion &ours, const short *near, u
     const short *after = near + pair_of(i, i + 1, m) * block + j * line + lane;
     int rest = lane < m && lane != j ? NONE : 0, total = ours.own[i * 33 + j];
     asks += lane;
-    total += ask_of<HALF>(before, (m - 2) * block, block, i, own, asks, ours.room, rest, m);
+    total += ask_of<HALF>(before, {(m - 2) * block, block, i}, own, asks, ours.room, rest, m);
     own += (i + 1) * 33;
-    total += ask_of<HALF>(after, block, 0, m - 1 - i, own, asks + i * ask_line(HALF), ours.room, rest, m);
+    total += ask_of<HALF>(after, {block, 0, m - 1 - i}, own, asks + i * ask_line(HALF), ours.room, rest, m);
     return total + __reduce_add_sync(FULL_WARP, rest) > ours.room;
 }
 

@@ -168,7 +168,7 @@ least_of_columns(const __grid_constant__ LeastOfColumnsArgs args) {
     args.rows[(long long)blockIdx.y * n_cols + j] = at;
 }
 
-// Grid: n over THREADS. Block: THREADS, a column each. Shared: none. Reads and writes: values, rows.
+// Grid: n over THREADS. Block: THREADS, a column each. Shared: none. Reads: values, rows. Writes: values, rows.
 // Requires: least_of_columns has ended. Work: pieces * n.
 extern "C" __global__ void __launch_bounds__(THREADS) join_pieces(const __grid_constant__ JoinPiecesArgs args) {
     const long long j = (long long)blockIdx.x * THREADS + threadIdx.x;

@@ -15,10 +15,12 @@ from numba.extending import intrinsic
 
 @intrinsic  # type: ignore[untyped-decorator]
 def borrowed(typing_context: Any, state: Any) -> Any:
-    """The same array, or named tuple of arrays and numbers, without the counters of its arrays."""
+    """The same array, or named tuple of arrays and numbers, without the counters of its arrays; None as it is."""
 
     def without_counters(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         kind, (value,) = signature.args[0], values
+        if kind == types.none:
+            return value
         if isinstance(kind, types.Array):
             return _uncounted(context, builder, kind, value)
         for place, part in enumerate(kind.types):

@@ -43,8 +43,8 @@ def solve_pieces(
         first, second: the prices of rows and columns in min form.
         solved: says which problems have an answer.
     """
-    costs, first, second, col_of, u, v = (
-        borrowed(costs), borrowed(first), borrowed(second), borrowed(col_of), borrowed(u), borrowed(v)
+    costs, points, first, second, col_of, u, v = (
+        borrowed(costs), borrowed(clouds), borrowed(first), borrowed(second), borrowed(col_of), borrowed(u), borrowed(v)
     )  # fmt: skip
     longest = widest = 0
     for k in which:
@@ -52,7 +52,7 @@ def solve_pieces(
         widest = max(widest, sizes[k, 0] * sizes[k, 1])
     room, flat = new_room(longest, longest, v), np.empty(widest, v.dtype)
     if clouds is not None:
-        points, made = borrowed(clouds), np.empty(widest, v.dtype)
+        made = np.empty(widest, v.dtype)
     other = np.empty(longest, np.int64)
     while most > 0:
         piece = taken(counter, 1)

@@ -308,6 +308,19 @@ def test_a_value_beyond_the_floats_is_none() -> None:
     assert (found.objective, found.bound is None) == (None, False)
 
 
+def test_a_price_that_is_nothing_beside_reg_is_solved_and_proved() -> None:
+    """In units in which reg is near 1 it is below all floats, and so is its ratio to reg."""
+    rng = np.random.default_rng(0)
+    inputs = {"cost": rng.random((5, 6)), "a": rng.random(5), "b": rng.random(6)}
+    _, certificate = prove(inputs, marginals="l2", reg=7e290, reg_m=3e-283)
+    assert certificate.holds
+    assert certificate.bound is not None
+    assert certificate.objective is not None
+    assert certificate.bound <= certificate.objective
+    found = proved_beside(inputs, {"f": np.full(5, 1e200)}, method="auto", marginals="l2", reg=7e290, reg_m=3e-283)
+    assert found.bound is None
+
+
 @pytest.mark.parametrize("mass", [1e-20, 1e-300])
 def test_a_mass_far_below_the_lines_is_moved(mass: float) -> None:
     inputs = {"cost": np.array([[0.0, 1.0], [0.0, 1.0]]), "a": np.ones(2), "b": np.array([mass / 4, 1.0])}

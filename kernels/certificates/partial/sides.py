@@ -67,9 +67,11 @@ class Side:
             return masses.dot(Exact.of(np.minimum(self.potential, limit)))
         return self._least_squares(masses)
 
-    def _least_squares(self, masses: Exact) -> Fraction:
-        """Phi of squares. Its first form is never above the second, and stands where rounding leaves a doubt."""
+    def _least_squares(self, masses: Exact) -> Fraction | None:
+        """Phi of squares, or None. Its first form is never above the second, and stands where rounding may err."""
         f, w, r = self.potential, self.masses, self.problem.strengths[self.number]
+        if not r:  # below all floats in units of reg; potentials of 0 are worth nothing at any strength
+            return None if f.any() else Fraction(0)
         empty = f > r * w * (1 + DOUBT)
         potential, without = Exact.of(np.where(empty, 0.0, f)), Exact.of(np.where(empty, w, 0.0))
         first = masses.dot(potential) - potential.dot(potential) / (2 * self.strength)

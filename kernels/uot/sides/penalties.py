@@ -52,8 +52,8 @@ class SideMarginals(Marginals):
         """The best potential of a side; `soft` is log sum_j weight_j exp((g_j - C_ij) / reg)."""
         xp, logs, r = self.xp, soft + self.log_weights[side], self.held[side]
         if self.kind == "l2":
-            top = (r / reg) * self.masses[side]
-            return reg * (top - _omega(xp, logs + math.log(r / reg) + top))
+            top, level = (r / reg) * self.masses[side], math.log(r) - math.log(reg)  # the ratio may be 0 in floats
+            return reg * (top - _omega(xp, logs + level + top))
         with np.errstate(invalid="ignore"):
             found = self.log_masses[side] - logs
         if self.kind == "tv":

@@ -403,3 +403,14 @@ def test_points_that_were_seen_are_not_read_for_their_range() -> None:
     both[1, 2] = 2e100
     note(both, Seen(0.0, 3.0))
     CARD.build({"x": both, "sizes": np.array([[4, 4]])}, CARD.options(metric="iou", cost_limit=0.8))
+
+
+@pytest.mark.parametrize("limit_s", [5.0, 1e-6])
+@pytest.mark.parametrize("count", [1, 3, 40])
+def test_whole_prices_stay_whole_where_there_is_no_pair(count: int, limit_s: float) -> None:
+    inputs = {"x": np.zeros((0, 2)), "y": np.ones((count, 2)), "sizes": np.array([[0, 1]] * count)}
+    options = SOLVERS["lap"].options(metric="sqeuclidean")
+    problem = SOLVERS["lap"].build({**inputs, "reject_cols": np.arange(count)}, options)
+    _, certificate = solve_and_prove(SOLVERS["lap"], problem, options, Deadline(limit_s), "cpu")
+    assert certificate.holds
+    assert certificate.objective == certificate.bound == count * (count - 1) // 2

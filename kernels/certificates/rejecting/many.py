@@ -69,12 +69,13 @@ def _found(problem: Rejecting, answer: Answer, starts: Array) -> tuple[Array, Ar
     )  # fmt: skip
     work = starts.sum(axis=1)
     prove: Callable[..., None] = loops.prove
-    if isinstance(problem, PointRejecting):
+    if isinstance(problem, PointRejecting) and not whole:
         from kernels.certificates.rejecting.pair_loops import prove_pairs
 
         prove, given = prove_pairs, (*pairs_of(problem), *told, *lines)
-    else:
-        given = (*told, _read(problem.costs), *lines)
+    else:  # points have whole prices only where there is no pair
+        costs = np.zeros(0, kind) if isinstance(problem, PointRejecting) else problem.costs
+        given = (*told, _read(costs), *lines)
     ends = cut(int(work[-1]), int(work[-1]), AT_ONCE)
     in_threads(prove, [0, *np.searchsorted(work, ends[1:-1]).tolist(), count], given)
     return found

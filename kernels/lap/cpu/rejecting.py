@@ -73,7 +73,7 @@ class Books:
         """From here on the costs are there."""
         if isinstance(self.problem, PointRejecting):
             self.problem, self.clouds = between.written_out(self.problem), None
-            self.costs = untouched(np.asarray(self.problem.costs, np.float64))
+            self.costs = untouched(np.asarray(self.problem.costs, self.sign.dtype))
 
 
 def solve(problem: Rejecting, options: "LapOptions", deadline: Deadline, solve_one: SolveOne) -> Solution:
@@ -123,10 +123,11 @@ def _books(problem: Rejecting) -> Books:
     ]
     if masked:
         costs = np.where(costs == FORBIDDEN, sign * BEYOND, costs)
-    sizes = problem.sizes
+    sizes, clouds = problem.sizes, None
+    if isinstance(problem, PointRejecting) and not exact:  # with whole prices there is no pair
+        clouds = between.clouds_of(problem)
     return Books(
-        problem, untouched(np.ascontiguousarray(costs, dtype=sign.dtype)),
-        between.clouds_of(problem) if isinstance(problem, PointRejecting) else None, opened[0], opened[1], sign,
+        problem, untouched(np.ascontiguousarray(costs, dtype=sign.dtype)), clouds, opened[0], opened[1], sign,
         infinity(exact, masked), problem.starts, sizes[:, 0] > sizes[:, 1], np.full(len(prices[0]), UNASSIGNED),
         np.zeros(len(prices[0]), sign.dtype), np.zeros(len(prices[1]), sign.dtype),
         np.full(len(sizes), CODES[Termination.OPTIMAL], np.int8), {},

@@ -319,6 +319,9 @@ def test_a_price_that_is_nothing_beside_reg_is_solved_and_proved() -> None:
     assert certificate.bound <= certificate.objective
     found = proved_beside(inputs, {"f": np.full(5, 1e200)}, method="auto", marginals="l2", reg=7e290, reg_m=3e-283)
     assert found.bound is None
+    rank_1 = {"cost": np.zeros((1, 1)), "a": np.ones(1), "b": np.ones(1)}
+    found = proved_beside(rank_1, {"plan": np.full((1, 1), 2.0)}, method="auto", marginals="l2", reg=7e290, reg_m=1e-20)
+    assert found.objective is not None
 
 
 @pytest.mark.parametrize("mass", [1e-20, 1e-300])

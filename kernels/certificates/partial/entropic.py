@@ -53,12 +53,20 @@ def certify(problem: MarginalTransport, solution: Solution, progress: Callable[[
     unbounded = (math.inf, math.inf)  # so no potential may be infinite where there is mass
     plain, given, power = near_one(replace(problem.entropic, reg_m=unbounded), arrays)
     assert plain.cost is not None
-    strengths = math.ldexp(problem.strengths[0], -power), math.ldexp(problem.strengths[1], -power)
-    moved = replace(problem, cost=plain.cost, reg=plain.reg, strengths=strengths)
+    first, second = (_beneath(strength, power) for strength in problem.strengths)
+    moved = replace(problem, cost=plain.cost, reg=plain.reg, strengths=(first, second))
+    partly = problem.kind == "partial"
+    prices = [Fraction(0) if partly else Fraction(strength) / Fraction(2) ** power for strength in problem.strengths]
     answer = Answer(plain, {name: _clipped(moved, name, given[name]) for name in ("f", "g", "plan")})
     sums = measure(answer, Shown({}), progress)
-    found = back(_stated(moved, answer, sums), power)
+    found = back(_stated(moved, answer, sums, prices), power)
     return replace(found, termination=_earned(solution.termination, found.gap_rel, tolerance_of(solution)))
+
+
+def _beneath(strength: float, power: int) -> float:
+    """A strength times 2^-power, rounded down below the normal numbers: a bound of smaller prices is one of larger."""
+    moved = math.ldexp(strength, -power)
+    return math.nextafter(moved, 0.0) if math.ldexp(moved, power) > strength else moved
 
 
 def _clipped(problem: MarginalTransport, name: str, array: Array) -> Array:
@@ -68,11 +76,11 @@ def _clipped(problem: MarginalTransport, name: str, array: Array) -> Array:
         return np.maximum(np.asarray(array, np.float64), -problem.strengths["fg".index(name)])
 
 
-def _stated(problem: MarginalTransport, answer: Answer, sums: Sums) -> Certificate:
+def _stated(problem: MarginalTransport, answer: Answer, sums: Sums, prices: list[Fraction]) -> Certificate:
     sides = Side(problem, 0, answer.f), Side(problem, 1, answer.g)
     known = sums.valid and all(np.isfinite(ends).all() for ends in (*sums.rows, *sums.columns))
     off, settled = _missed(problem, sides, sums) if known else (Missed(Fraction(0), Fraction(0)), False)
-    objective = number(_primal(answer, sums, sides) if settled else None, up)
+    objective = number(_primal(answer, sums, sides, prices) if settled else None, up)
     bound = number(_dual(answer, sums, sides), down)
     gap, relative = between(objective, bound, off.price)
     mass = float(((sums.rows[0] + sums.rows[1]) / 2).sum())
@@ -122,18 +130,22 @@ def _dual(answer: Answer, sums: Sums, sides: tuple[Side, Side]) -> Fraction | No
     return total - Fraction(answer.problem.reg) * Fraction(excess)
 
 
-def _primal(answer: Answer, sums: Sums, sides: tuple[Side, Side]) -> Fraction | None:
-    """At least the value of the plan: by its potentials, or where that is less without them."""
+def _primal(answer: Answer, sums: Sums, sides: tuple[Side, Side], prices: list[Fraction]) -> Fraction | None:
+    """At least the value of the plan: by its potentials, or where that is less without them.
+
+    `prices`: the strengths, 0 for a part of the mass, not rounded as those of the problem may be.
+    """
     reg, found = Fraction(answer.problem.reg), []
-    both = list(zip(sides, (sums.rows, sums.columns), strict=True))
+    both = list(zip(sides, (sums.rows, sums.columns), prices, strict=True))
     if sums.finite and math.isfinite(sums.divergence) and math.isfinite(sums.excess[0]):
         entries = reg * (Fraction(sums.divergence) - Fraction(sums.excess[0]))
-        found.append(entries + sum((_lines(side, ends, side.potential) for side, ends in both), Fraction(0)))
+        paid = (_lines(side, ends, price, side.potential) for side, ends, price in both)
+        found.append(entries + sum(paid, Fraction(0)))
     m, n = answer.problem.shape
     if m * n <= LARGEST and not (found and _close(answer, sums, sides, found[0])):
         entries_up = entries_value(answer)
         if math.isfinite(entries_up):
-            paid = (_lines(side, ends, np.zeros_like(side.potential)) for side, ends in both)
+            paid = (_lines(side, ends, price, np.zeros_like(side.potential)) for side, ends, price in both)
             found.append(Fraction(entries_up) + sum(paid, Fraction(0)))
     return min(found, default=None)
 
@@ -150,13 +162,12 @@ def _close(answer: Answer, sums: Sums, sides: tuple[Side, Side], value: Fraction
     return loss <= LOST * max(up(abs(value)), answer.problem.reg * float(sums.rows[0].sum()))
 
 
-def _lines(side: Side, ends: tuple[Array, Array], potential: Array) -> Fraction:
+def _lines(side: Side, ends: tuple[Array, Array], strength: Fraction, potential: Array) -> Fraction:
     """At least the sum of f_i p_i + D(p_i), for p_i between the ends."""
     f, away = Exact.of(potential), [side.away(Exact.of(end)) for end in ends]
     shift = max(one.shift for one in away)
     found = [Exact.of(end).over(shift) for end in ends]
     away = [one.over(shift) for one in away]
-    strength = Fraction(0) if side.problem.kind == "partial" else side.strength
     r, of_r = strength.numerator, strength.denominator.bit_length() - 1
     squares = side.problem.kind == "l2"
     of_f, of_d = f.shift + shift, of_r + shift + (shift + 1 if squares else 0)

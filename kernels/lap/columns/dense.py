@@ -14,8 +14,7 @@ import numba
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.lap.columns.level import FARTHEST, Cheapest
-from kernels.lap.cpu.threads import in_threads
+from kernels.lap.columns.level import FARTHEST, Cheapest, in_blocks
 from kernels.problems.arrays import Costs, Floats, Indices, Integers32
 
 BLOCK = 64
@@ -77,20 +76,12 @@ class DenseSearch:
         self, base: Floats, rise: Floats, rows: Indices, limits: Floats, most: int, deadline: Deadline
     ) -> Cheapest | None:
         """The `most` least columns of each of `rows` below its limit; None once time is up."""
-        found = nothing_found(len(rows), most, self.dtype)
-        v = base - rise
-        late: list[int] = []
+        found, v = nothing_found(len(rows), most, self.dtype), base - rise
 
-        def price(first: int) -> None:
-            if late or deadline.expired():
-                late.append(first)
-                return
-            part = slice(first, first + BLOCK)
-            own = Cheapest(found.columns[part], found.values[part], found.counts[part])
+        def price(part: slice, own: Cheapest) -> None:
             price_rows(self.cost, self.sign, v, rows[part], limits[part], TURN, own)
 
-        in_threads(price, range(0, len(rows), BLOCK), min(numba.get_num_threads(), max(1, -(-len(rows) // BLOCK))))
-        return None if late else found
+        return in_blocks(found, BLOCK, numba.get_num_threads(), deadline, price)
 
     def edges(self, indptr: Indices, columns: Integers32, base: Floats) -> Floats:
         """s c_ij - base_j of every edge of a graph by rows."""

@@ -21,6 +21,7 @@ import numpy as np
 from kernels.auction.cpu import square
 from kernels.auction.cpu.start import SolveState
 from kernels.deadline import Deadline
+from kernels.lap.cpu.threads import in_threads
 from kernels.problems import Csr
 from kernels.problems.arrays import Costs, Floats, Indices, Indices32, Integers, Integers32
 from kernels.problems.sparse import Auction
@@ -198,6 +199,26 @@ class Generation:
         return True
 
 
+def in_blocks(
+    found: Cheapest, block: int, threads: int, deadline: Deadline, price: Callable[[slice, Cheapest], None]
+) -> Cheapest | None:
+    """`found`, whose rows threads have priced a block at a time; None once time is up.
+
+    No block depends on another: the result is the same with any number of threads.
+    """
+    k, late = len(found.counts), list[int]()
+
+    def price_from(first: int) -> None:
+        if late or deadline.expired():
+            late.append(first)
+            return
+        part = slice(first, first + block)
+        price(part, Cheapest(found.columns[part], found.values[part], found.counts[part]))
+
+    in_threads(price_from, range(0, k, block), min(threads, max(1, -(-k // block))))
+    return None if late else found
+
+
 def keys_of(rows: Indices, found: Cheapest, n: int) -> Integers:
     """The keys of what was found, ascending."""
     some = np.arange(found.columns.shape[1]) < found.counts[:, None]
@@ -208,6 +229,12 @@ def distinct(*keys: Integers) -> Integers:
     """All of them once, ascending. Parts that ascend already are merged."""
     every = np.sort(np.concatenate(keys), kind="stable")
     return np.asarray(every[np.append(True, every[1:] != every[:-1])[: len(every)]])
+
+
+def value_of_duals(answer: Answer) -> float:
+    """What the duals of an answer are worth at least: less what rounding of any order of their sum takes."""
+    duals = np.concatenate([answer.u, answer.v]).astype(np.float64)
+    return float(duals.sum() - 2.0**-51 * len(duals) * np.abs(duals).sum())
 
 
 def costs_of_pairs(search: Pricer, columns: Indices, zeros: Floats) -> Costs:

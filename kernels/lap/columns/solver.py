@@ -27,6 +27,7 @@ from kernels.lap.columns.level import (
     distinct,
     keys_of,
     unlimited,
+    value_of_duals,
 )
 from kernels.lap.columns.wide import WideLevel
 from kernels.problems import UNASSIGNED
@@ -160,11 +161,9 @@ class _Told:
         self._sign, self._deadline = sign, deadline
 
     def __call__(self, search: Matrix, answer: Answer, rounds: int) -> None:
-        """Tell the cost of the pairs and what the duals are worth, less what rounding of any order of sums takes."""
+        """Tell the cost of the pairs and what the duals are worth."""
         if not self._deadline.heard:
             return
         zeros = np.zeros(search.shape[1], search.dtype)
         objective = float(costs_of_pairs(search, answer.columns, zeros).sum())
-        duals = np.concatenate([answer.u, answer.v]).astype(np.float64)
-        bound = float(duals.sum() - 2.0**-51 * len(duals) * np.abs(duals).sum())
-        self._deadline.report(rounds, self._sign * objective, self._sign * bound)
+        self._deadline.report(rounds, self._sign * objective, self._sign * value_of_duals(answer))

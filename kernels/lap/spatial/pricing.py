@@ -12,8 +12,7 @@ import numba
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.lap.columns.level import Cheapest
-from kernels.lap.cpu.threads import in_threads
+from kernels.lap.columns.level import Cheapest, in_blocks
 from kernels.lap.spatial.planes import CITY, ROOT, SQUARED, planes_under
 from kernels.lap.spatial.tree import Tree
 from kernels.problems.arrays import Floats, Indices, Integers32
@@ -138,24 +137,14 @@ class Pricing(NamedTuple):
     def cheapest(
         self, base: Floats, rise: Floats, rows: Indices, limits: Floats, most: int, deadline: Deadline
     ) -> Cheapest | None:
-        """The `most` least columns of each of `rows` below its limit; None once time is up.
-
-        Blocks of rows are shared by threads, and no block depends on another: the result is the same with any number.
-        """
+        """The `most` least columns of each of `rows` below its limit; None once time is up."""
         k, offers = len(rows), offers_of(self.tree, base, rise, self.kind)
         found = Cheapest(np.zeros((k, most), np.int32), np.full((k, most), np.inf), np.zeros(k, np.int32))
-        late: list[int] = []
 
-        def price(first: int) -> None:
-            if late or deadline.expired():
-                late.append(first)
-                return
-            part = slice(first, first + BLOCK)
-            own = Cheapest(found.columns[part], found.values[part], found.counts[part])
+        def price(part: slice, own: Cheapest) -> None:
             price_rows(self.x, rows[part], limits[part], offers, self.kind, own)
 
-        in_threads(price, range(0, k, BLOCK), min(THREADS, -(-k // BLOCK)))
-        return None if late else found
+        return in_blocks(found, BLOCK, THREADS, deadline, price)
 
     def edges(self, indptr: Indices, columns: Integers32, base: Floats) -> Floats:
         """c_ij - base_j of every edge of a graph by rows; columns by their places in the tree."""

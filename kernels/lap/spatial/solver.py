@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.lap.columns.level import Answer, costs_of_pairs
+from kernels.lap.columns.level import Answer, costs_of_pairs, value_of_duals
 from kernels.lap.spatial.levels import Match
 from kernels.lap.spatial.pricing import Pricing
 from kernels.lap.spatial.which import FEWEST
@@ -41,13 +41,11 @@ class Told:
         self._unit, self._deadline = unit, deadline
 
     def __call__(self, search: Pricing, answer: Answer, rounds: int) -> None:
-        """Tell the cost of the pairs and what the duals are worth, less what rounding of any order of sums takes."""
+        """Tell the cost of the pairs and what the duals are worth."""
         if not self._deadline.heard:
             return
         n = len(answer.columns)
-        objective = costs_of_pairs(search, answer.columns, np.zeros(n)).sum()
-        duals = np.concatenate([answer.u, answer.v])
-        bound = duals.sum() - 2.0**-51 * len(duals) * np.abs(duals).sum()
+        objective, bound = costs_of_pairs(search, answer.columns, np.zeros(n)).sum(), value_of_duals(answer)
         self._deadline.report(rounds, *(float(np.ldexp(one, self._unit)) for one in (objective, bound)))
 
 

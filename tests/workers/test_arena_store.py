@@ -172,6 +172,22 @@ def test_a_job_reads_the_slab_and_then_the_disk(store: Store) -> None:
     np.testing.assert_array_equal(again, array)
 
 
+def test_a_job_that_looks_as_its_bytes_are_laid_does_not_wait_for_the_disk(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They get their name while a worker takes the job: it may look just before, and again when they are there."""
+    array, swift = long_array(), store.folder.swift
+    digest, name = laid(store, array)
+    looks = iter((None, swift(name)))
+    monkeypatch.setattr(store.folder, "swift", lambda _: next(looks))
+    reference = {"blob": digest, "format": "npy"}
+    with pytest.raises(UnknownBlob):  # a job whose owner waits is told to look again
+        store.resolve(reference, OWNER)
+    assert store.folder.is_laid(name)  # type: ignore[union-attr]
+    np.testing.assert_array_equal(np.asarray(store.resolve(reference, OWNER)), array)
+    assert store.folder.is_laid(name)  # type: ignore[union-attr]
+
+
 def test_a_full_arena_is_files(store: Store) -> None:
     found = [laid(store, long_array(seed)) for seed in range(3)]
     for seed, (digest, name) in enumerate(found):

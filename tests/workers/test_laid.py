@@ -283,6 +283,6 @@ def test_bytes_that_are_settled_while_they_are_opened_are_read(store: Store, mon
     store.settle([name])
     assert not found.exists()
     places = iter((found, store.path(digest, OWNER)))
-    monkeypatch.setattr(store, "path", lambda *_: next(places))
+    monkeypatch.setattr(store, "path", lambda *_, **__: next(places))
     reference = {"blob": digest, "format": "npy", "dtype": "float64", "shape": [3, PIECE // 8]}
     np.testing.assert_array_equal(np.asarray(store.resolve(reference, OWNER)), array)

@@ -59,8 +59,11 @@ class Bucket:
         """What was written down on this machine."""
         return self._cache.remarked(name)
 
-    def path(self, name: str) -> Path:
-        """A local file that holds the blob, fetched when it is not in the cache. Raises UnknownBlob."""
+    def path(self, name: str, settled: bool = True) -> Path:
+        """A local file that holds the blob, fetched when it is not in the cache. Raises UnknownBlob.
+
+        `settled` says nothing here: there is no arena before a bucket.
+        """
         try:
             return self._cache.path(name)
         except UnknownBlob:

@@ -181,13 +181,16 @@ class Folder:
         if durable:
             flush(target.parent)
 
-    def path(self, name: str) -> Path:
+    def path(self, name: str, settled: bool = True) -> Path:
         """A local file that holds the blob.
+
+        Args:
+            settled: bytes that lie in memory alone are settled for it. Else there is none.
 
         Raises:
             UnknownBlob: there is none.
         """
-        if self.arena is not None and self.arena.is_laid(file_of(name)):
+        if settled and self.arena is not None and self.arena.is_laid(file_of(name)):
             self.settle(name)
         for there in (self._file(name), self._fresh / file_of(name), self._file(name)):  # it may settle meanwhile
             if there.exists():

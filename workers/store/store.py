@@ -212,11 +212,15 @@ class Store:
         return former_form(reference, self.folder.note, path_of, self.limits) if "kind" in reference else reference
 
     def _read_where_it_lies(self, digest: str, owner: str, form: Form) -> Array | Csr | dict[str, Array]:
-        """The value. Bytes that were laid get another place when they are durable, which may be just now."""
+        """The value. Bytes that were laid get another place when they are durable, which may be just now.
+
+        A job begins beside the laying of its bytes. What is laid only after it was looked for in memory is not there
+        yet: the next look finds it, and nobody waits for the disk. Raises UnknownBlob.
+        """
         if (slab := self.folder.swift(name_of(digest, owner))) is not None:
             with contextlib.suppress(InvalidUpload, FileNotFoundError), leased(slab):
                 return read(slab, form, digest, self.limits).value
-        path = self.path(digest, owner)
+        path = self.path(digest, owner, settled=slab is not None)
         try:
             return read(path, form, digest, self.limits).value
         except (InvalidUpload, FileNotFoundError):  # an archive says so in its own words
@@ -237,10 +241,10 @@ class Store:
             raise InvalidUpload(f"{digest}.member", several(value))
         return value
 
-    def path(self, digest: str, owner: str) -> Path:
-        """A local file with the bytes, of one who is known to have them. Raises UnknownBlob."""
+    def path(self, digest: str, owner: str, settled: bool = True) -> Path:
+        """A local file with the bytes, of one who is known to have them; as `Folder.path`. Raises UnknownBlob."""
         try:
-            return self.folder.path(name_of(digest, owner))
+            return self.folder.path(name_of(digest, owner), settled)
         except UnknownBlob:
             return self.folder.path(digest)  # of the days when all owners shared their blobs
 

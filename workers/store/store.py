@@ -213,10 +213,7 @@ class Store:
 
     def _read_where_it_lies(self, digest: str, owner: str, form: Form) -> Array | Csr | dict[str, Array]:
         """The value. Bytes that were laid get another place when they are durable, which may be just now.
-
-        A job begins beside the laying of its bytes. What is laid only after it was looked for in memory is not there
-        yet: the next look finds it, and nobody waits for the disk. Raises UnknownBlob.
-        """
+        What is laid after a look for it in memory is not there yet: nobody waits for the disk. Raises UnknownBlob."""
         if (slab := self.folder.swift(name_of(digest, owner))) is not None:
             with contextlib.suppress(InvalidUpload, FileNotFoundError), leased(slab):
                 return read(slab, form, digest, self.limits).value

@@ -8,12 +8,23 @@ import numpy as np
 from kernels.deadline import Deadline
 from kernels.lap import monge
 from kernels.lap.complete import complete
-from kernels.lap.cpu import by_steps, near, near_back, near_both, near_path, near_rows, near_search, near_seats, whole
+from kernels.lap.cpu import (
+    by_steps,
+    near,
+    near_back,
+    near_both,
+    near_path,
+    near_rows,
+    near_search,
+    near_seats,
+    near_wide,
+    whole,
+)
 from kernels.lap.cpu import whole_path as steps
 from kernels.lap.cpu.monge import corner_of
 from kernels.lap.masks import INF, infinity
 from kernels.problems import UNASSIGNED, Array, Assignment
-from kernels.problems.arrays import Amounts, AnyIndices, AnyIntegers, Costs, Indices, Integers, untouched
+from kernels.problems.arrays import Amounts, AnyIndices, AnyIntegers, Costs, Indices, Integers, transposed, untouched
 from kernels.problems.seen import seen_of
 from kernels.solution import Solution, Termination
 
@@ -72,7 +83,8 @@ def prepared_costs(
             (-inf) among floats; `masked` says whether integers have such.
         largest: their largest magnitude, where it is known.
     """
-    if weights.dtype.kind == "i" and not masked and _is_narrow(weights, largest):
+    square = weights.shape[0] == weights.shape[1]
+    if weights.dtype.kind == "i" and not masked and (square or not warm) and _is_narrow(weights, largest):
         return PreparedCosts(weights, _turned(weights.astype(np.int32, copy=False), maximize), *CONSTANTS["narrow"])
     if max(weights.shape) > LONGEST and not warm:
         return None
@@ -80,7 +92,7 @@ def prepared_costs(
         inf = infinity(True, masked)
         cost = _turned(weights.astype(np.int64, copy=False), maximize)
         return PreparedCosts(weights, cost, np.array([inf, -inf]), np.array([inf, 0]))
-    as_given = warm and weights.shape[0] == weights.shape[1]  # lists have their costs in float64
+    as_given = warm and square  # lists have their costs in float64
     cost = _turned(weights if as_given else weights.astype(np.float64, copy=False), maximize)
     return PreparedCosts(weights, cost, *CONSTANTS["f"])
 
@@ -141,9 +153,10 @@ def _is_narrow(weights: Costs, largest: int | float | None) -> bool:
 
 
 def _turned(weights: Costs, maximize: bool) -> Costs:
-    if weights.shape[0] > weights.shape[1]:
-        weights = weights.T
-    return np.ascontiguousarray(-weights if maximize else weights)
+    if weights.shape[0] <= weights.shape[1]:
+        return np.ascontiguousarray(-weights if maximize else weights)
+    turned = transposed(weights)
+    return np.negative(turned, out=turned) if maximize else turned
 
 
 def solve(
@@ -158,14 +171,18 @@ def solve(
     """As `cpu.solve_one`, of prepared costs, from `old` duals where there are some.
 
     Up to `at_once` entries (AT_ONCE) are solved without a look at the clock. None where int32 does not suffice, or
-    where there is no full assignment: the steps on shortlists tell why.
+    where there is no full assignment: the steps on shortlists tell why. Also where old prices of a wide problem do not
+    help: it may be solved from nothing.
     """
-    value = prepared.limits.dtype
+    value, wide = prepared.limits.dtype, prepared.cost.shape[0] < prepared.cost.shape[1]
+    if wide and old is not None and not suits_wide(weights, path_limit):
+        return None
     v = np.zeros(prepared.cost.shape[1], value) if old is None else old.prices.astype(value, copy=False)
     start = _start(prepared, old)
     at_once = AT_ONCE if at_once is None else at_once
     turned = weights.shape[0] > weights.shape[1]
-    if prepared.cost.size <= at_once and path_limit >= prepared.cost.shape[0] and not deadline.expired():
+    small = prepared.cost.size <= at_once and not (wide and old is not None)
+    if small and path_limit >= prepared.cost.shape[0] and not deadline.expired():
         return _at_once(_widened(prepared), v, start, _bits_of(old, prepared), maximize)
     if old is None:
         prepared = _widened(prepared)
@@ -173,6 +190,10 @@ def solve(
     ended, s = _run(prepared, old, v, u, path_limit, deadline, maximize)
     if ended is Termination.INFEASIBLE:
         return None
+    if wide and old is not None:
+        top = s.v.max()  # of the columns that are free, which have price 0 in an answer
+        s.v[:] -= top
+        u += top
     arrays = _arrays(s.col_of, s.row_of.astype(np.int64) if turned else None, u, s.v, maximize)
     counts = s.counts.tolist()
     facts, iterations = _facts(counts), counts[steps.REDUCTIONS] + counts[steps.PATHS]
@@ -188,9 +209,9 @@ def _widened(prepared: PreparedCosts) -> PreparedCosts:
 
 def _start(prepared: PreparedCosts, old: Old | None) -> int:
     """What `whole_path.solve_whole` begins with."""
-    if prepared.cost.shape[0] < prepared.cost.shape[1]:
-        return -1
-    return 0 if old is None else 1
+    if old is not None:
+        return 1
+    return -1 if prepared.cost.shape[0] < prepared.cost.shape[1] else 0
 
 
 def _bits_of(old: Old | None, prepared: PreparedCosts) -> AnyIndices:
@@ -252,6 +273,8 @@ def _listed(
     at_once, given = path_limit >= u.size and not deadline.heard, (untouched(prepared.cost), *prepared[2:], v)
     made = old.early.take(prepared.cost, v) if old is not None and old.early is not None else None
     lists: near.Near | None
+    if old is not None and u.size < v.size:
+        return _listed_wide(made or (whole.new_whole(*given, np.empty(u.size, np.int64)), None), deadline)
     if made is not None:
         s, lists = made
     elif _start(prepared, old) == 1 and at_once and prepared.cost.size <= near_rows.PIECE and not deadline.expired():
@@ -272,6 +295,29 @@ def _listed(
     return s, lists, near_search.LEFT
 
 
+def suits_wide(weights: Costs, path_limit: int) -> bool:
+    """Whether a wide or tall problem may be worth a start from old prices: all its paths are wanted, and not few."""
+    return weights.size > AT_ONCE and min(weights.shape) >= near.LANES and path_limit >= min(weights.shape)
+
+
+def _listed_wide(
+    made: tuple[whole.Whole, near.Near | None], deadline: Deadline
+) -> tuple[whole.Whole, near.Near | None, int | Termination]:
+    """As `_listed`, with all free columns at the highest price; NO_PATH where old prices do not help."""
+    s, lists = made
+    if lists is None:
+        if (lists := near.new_near(s)) is None:
+            return s, lists, steps.NO_PATH
+        if ended := near_rows.list_in_pieces(s, lists, deadline.expired):
+            return s, lists, ended
+    near_wide.seat_low(s, lists)
+    near_seats.seat_listed(s, lists)
+    few = steps.list_free(s) * steps.FEW <= s.col_of.size and lists.seen[near.CROWDS] * near_path.SHARE <= s.col_of.size
+    if not few or not near_wide.level_free(s, lists, near_back.new_both(s, lists)):
+        return s, lists, steps.NO_PATH
+    return s, lists, near_search.LEFT
+
+
 def warm_up(ties: Integers) -> None:
     """Compile every step for all types, from small integers that leave rows for the paths."""
     wide = ties.astype(np.int64) << 40
@@ -287,7 +333,11 @@ def warm_up(ties: Integers) -> None:
         lists = near.new_near(s)
         assert lists is not None
         near_rows.list_in_pieces(s, lists, Deadline().expired)
+        if spread.dtype == v.dtype and v.itemsize == 8:  # the types of wide problems
+            near_wide.seat_low(s, lists)
         near_seats.seat_listed(s, lists)
+        if spread.dtype == v.dtype and v.itemsize == 8:
+            near_wide.level_free(s, lists, near_back.new_both(s, lists))
         steps.list_free(s)
         near_both.augment_both(s, lists, near_back.new_both(s, lists), 0, 0, 1)
         near_search.search(s, lists, np.empty(len(spread), lists.costs.dtype), 1)

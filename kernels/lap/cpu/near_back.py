@@ -116,6 +116,18 @@ def list_more(s: Whole, near: Near, both: Both, i: int, reach: Any) -> bool:
 
 
 @inner
+def list_far(s: Whole, near: Near, both: Both, i: int) -> bool:
+    """Read row i again, as far as a list can hold and by half a window at least."""
+    s, near, both = borrowed(s), borrowed(near), borrowed(both)
+    reach = both.most[WINDOW]
+    for _ in range(2):
+        if list_more(s, near, both, i, reach):
+            return True
+        reach = s.v.dtype.type(reach / 2)
+    return False
+
+
+@inner
 def make_room(s: Whole, near: Near, both: Both, room: int) -> int:
     """Let each matched row have half a window of slack at least; how many more may be read again, or -1."""
     s, near, both = borrowed(s), borrowed(near), borrowed(both)
@@ -126,7 +138,7 @@ def make_room(s: Whole, near: Near, both: Both, room: int) -> int:
             here = slack_of(s, near, both, i)
             if here < enough:
                 room -= 1
-                if room < 0 or not list_more(s, near, both, i, both.most[WINDOW]):
+                if room < 0 or not list_far(s, near, both, i):
                     return -1
                 here = slack_of(s, near, both, i)
             slack = min(slack, here)

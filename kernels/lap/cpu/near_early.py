@@ -33,7 +33,7 @@ class Early:
     """
 
     def __init__(self, cost: Costs, v0: Amounts, old: Floats = NOTHING) -> None:
-        """`old`: (n,) what the least of each row less the prices may be, or nothing."""
+        """`old`: (n_rows,) what the least of each row less the prices may be, or nothing."""
         self.given, self.prices, self._old = v0, v0.astype(np.float64), old
         self._cost, self._useful = cost, False
         self._made: tuple[whole.Whole, near.Near] | None = None
@@ -44,7 +44,7 @@ class Early:
         most: AnyIntegers = np.zeros(TOGETHER + 1, none.dtype)
         most[-1] = none
         v = self.prices
-        col_of, rows = np.empty(v.size, np.int64), max(1, near_rows.PIECE // v.size)
+        col_of, rows = np.empty(len(self._cost), np.int64), max(1, near_rows.PIECE // v.size)
         given = untouched(self._cost), *by_rows.CONSTANTS["f"], v, untouched(self._old)
         made, self._useful, s, lists = list_all(*given, col_of, most, rows)
         if not made:
@@ -108,20 +108,21 @@ def in_proportion(cost: Costs, size: float, most: AnyIntegers) -> bool:
 
 
 def early(weights: Costs, maximize: bool, v0: Amounts, u0: Any = None) -> Early | None:
-    """Empty lists of a square problem of floats to be minimised; None for others.
+    """Empty lists of a problem of floats to be minimised, square or wide in float64; None for others.
 
-    `v0`: (n,) prices, and `u0` duals of rows or something else: nobody has checked them so far.
+    `v0`: (n_cols,) prices, and `u0` duals of rows or something else: nobody has checked them so far.
     """
     if weights.ndim != 2 or weights.dtype.kind != "f" or maximize or numba.get_num_threads() > MOST_THREADS:
         return None
-    if weights.shape[0] != weights.shape[1] or len(weights) < near.LANES:
+    wide = weights.shape[0] < weights.shape[1] and weights.itemsize == 8
+    if not (wide or weights.shape[0] == weights.shape[1]) or len(weights) < near.LANES:
         return None
     if not by_rows.AT_ONCE < weights.size <= LARGEST:
         return None
     if not (weights.flags.c_contiguous and weights.flags.aligned):
         return None
-    known = isinstance(u0, np.ndarray) and u0.shape == v0.shape and u0.dtype == NOTHING.dtype and u0.flags.c_contiguous
-    return Early(weights, v0, u0) if known and u0.flags.aligned else Early(weights, v0)
+    known = isinstance(u0, np.ndarray) and u0.shape == weights.shape[:1] and u0.dtype == NOTHING.dtype
+    return Early(weights, v0, u0) if known and u0.flags.c_contiguous and u0.flags.aligned else Early(weights, v0)
 
 
 def warm_up() -> None:

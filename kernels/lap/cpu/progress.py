@@ -65,7 +65,8 @@ class Watch:
             return None
         free = [least - risen for least in free]
         own = state.cost[rows, cols] * state.sign
-        terms = np.concatenate([own, -state.v[cols], state.v, np.array(free, state.v.dtype)])
+        spare = (len(state.v) - len(state.col_of)) * state.v.max()  # what all columns that stay free are above 0
+        terms = np.concatenate([own, -state.v[cols], state.v, np.array([*free, -spare], state.v.dtype)])
         total = _sum(terms)
         if terms.dtype.kind == "f":  # more than what the rounding of any order of summation adds up to
             total -= 2.0**-51 * len(terms) * _sum(np.abs(terms))

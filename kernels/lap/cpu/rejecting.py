@@ -24,7 +24,7 @@ from kernels.lap.cpu.threads import threads_for, together
 from kernels.lap.masks import BEYOND, infinity
 from kernels.lap.members import BEST_TO_WORST, CODES
 from kernels.problems import FORBIDDEN, UNASSIGNED, Rejecting
-from kernels.problems.arrays import Amounts, Costs, Flags, Indices, Integers, Mask, is_masked, untouched
+from kernels.problems.arrays import Amounts, Costs, Flags, Indices, Integers, Mask, is_masked, transposed, untouched
 from kernels.problems.clouds import PointRejecting
 from kernels.problems.points import Points
 from kernels.solution import Solution, Termination
@@ -181,7 +181,7 @@ def _lines(books: Books, k: int) -> tuple[Amounts, Amounts, Amounts, Amounts, Am
     rows, cols = slice(at[k, 1], at[k + 1, 1]), slice(at[k, 2], at[k + 1, 2])
     cost = books.costs[at[k, 0] : at[k + 1, 0]].reshape(books.problem.sizes[k])
     if books.turned[k]:
-        turned = untouched(np.ascontiguousarray(cost.T))
+        turned = untouched(transposed(cost))
         return turned, books.col_prices[cols], books.row_prices[rows], books.v[cols], books.u[rows]
     return cost, books.row_prices[rows], books.col_prices[cols], books.u[rows], books.v[cols]
 

@@ -34,7 +34,7 @@ from kernels.lap.spatial import solver as spatial
 from kernels.lap.spatial.which import suits
 from kernels.lap.warm import cut, largest, proportionate
 from kernels.problems import Array, Assignment, InvalidProblem, Rejecting
-from kernels.problems.arrays import Amounts, Costs, untouched
+from kernels.problems.arrays import Amounts, Costs, transposed, untouched
 from kernels.problems.assignment import Looked
 from kernels.problems.points import PointAssignment
 from kernels.problems.ranked import Ranked
@@ -135,10 +135,11 @@ def solve_one(
         listed = cpu_by_rows.Old(early.prices, u0, early)
         if (found := cpu_by_rows.solve(weights, floats, maximize, listed, path_limit, deadline)) is not None:
             return found
-    if weights.shape[0] == weights.shape[1]:
-        u0, v0 = proportionate(weights, u0, v0)
-    else:
-        u0 = v0 = None  # columns that become free must rise to price 0, which takes longer than a cold start
+        u0, v0 = (u0, v0) if weights.shape[0] == weights.shape[1] else (None, None)
+    wide = weights.shape[0] != weights.shape[1]
+    if wide and not cpu_by_rows.suits_wide(weights, path_limit):
+        u0 = v0 = None
+    u0, v0 = proportionate(weights, u0, v0)
     known = looked.largest if looked is not None and looked.weights is weights and not looked.masked else None
     cost, masked = opened(weights, maximize) if known is None else (weights, False)
     cold = u0 is None and v0 is None
@@ -149,12 +150,15 @@ def solve_one(
         old = None
         if not cold:
             most = 4 * (largest(weights) if known is None else known)
-            prices = _square_prices(prepared.cost, -1 if maximize else 1, (u0, v0), most)
-            rows = None if u0 is None or v0 is None else (-u0 if maximize else u0)
+            duals = (v0, u0) if weights.shape[0] > weights.shape[1] else (u0, v0)
+            prices = _square_prices(prepared.cost, -1 if maximize else 1, duals, most)
+            rows = None if duals[0] is None or duals[1] is None else (-duals[0] if maximize else duals[0])
             old = None if prices is None else cpu_by_rows.Old(prices, rows, early)
         by_rows = cpu_by_rows.solve(weights, prepared, maximize, old, path_limit, deadline)
         if by_rows is not None:
             return by_rows
+    if wide and not cold:
+        return solve_one(weights, maximize, None, None, path_limit, deadline, looked)
     return _by_shortlists(weights, cost, masked, maximize, (u0, v0), path_limit, deadline)
 
 
@@ -168,7 +172,7 @@ def _by_shortlists(
         cost = cost.astype(np.int64 if cost.dtype.kind == "i" else np.float64)
     turned = cost.shape[0] > cost.shape[1]
     if turned:
-        cost = np.ascontiguousarray(cost.T)
+        cost = transposed(cost)
     exact = cost.dtype.kind == "i"
     sign: np.int64 | np.float64 = np.int64(-1 if maximize else 1) if exact else np.float64(-1 if maximize else 1)
     inf = infinity(exact, masked)
@@ -198,7 +202,8 @@ def _square_prices(cost: Costs, sign: int, duals: Duals, most: int | float) -> A
     if v0 is not None:
         return cut(v0 if sign > 0 else -v0, most, exact)
     one = np.int64(1) if exact else np.float64(1)
-    return _prices(cost, one, None if u0 is None else cut(sign * u0, most, exact), None, most)
+    v = _prices(cost, one, None if u0 is None else cut(sign * u0, most, exact), None, most)
+    return v if v is None or cost.shape[0] == cost.shape[1] else np.minimum(v, 0)
 
 
 def _prices(cost: Costs, sign: Any, u0: Amounts | None, v0: Amounts | None, most: int | float) -> Amounts | None:

@@ -1,11 +1,13 @@
 """The measurements that docs quote: rows, what others published, and plots."""
 
 import json
+import math
 import re
 from pathlib import Path
 
 import pytest
 
+from benchmarks import auction_large
 from benchmarks.last_mile import ROWS as ROWS_OF_THE_LAST_MILE
 from benchmarks.last_mile import chosen
 from benchmarks.loopback import bare_ms
@@ -80,3 +82,12 @@ def test_the_last_mile_asks_for_every_row_on_a_gpu_and_what_a_cpu_can_take_on_a_
 
 def test_a_bare_copy_sends_all_bytes() -> None:
     assert 0 < bare_ms(3 << 20) < 60_000
+
+
+@pytest.mark.parametrize("case", [*auction_large.CASES, *auction_large.OTHERS])
+def test_a_large_auction_can_be_tried_small(monkeypatch: pytest.MonkeyPatch, case: str) -> None:
+    row = auction_large.one(case, 40_000, 1000, "cpu", 60)
+    assert (row["edges"], row["holds"], row["termination"]) == (40_000, True, "optimal")
+    assert row["ms"] > 0
+    monkeypatch.setattr(auction_large, "is_planted", lambda *given: False)
+    assert math.isnan(auction_large.one(case, 40_000, 1000, "cpu", 60)["ms"])

@@ -3,7 +3,11 @@
 Rows take, one after the other, the free column of the highest benefit. Where that leaves rows without a free column, a
 matching of largest size (Hopcroft and Karp 1973, SciPy's) shows paths that seat them, or rows that see too few columns.
 Both devices use this; it costs one look at the rows that are left, and one at all edges where greed got stuck.
+A graph may have more than 2^32 edges: greed makes nothing that has an entry for each, nor do paths where SciPy cannot
+number them.
 """
+
+from collections.abc import Iterator
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -14,7 +18,13 @@ from kernels.problems.arrays import Costs, Indices, Integers, Mask
 from kernels.problems.points import Points
 
 TOGETHER = 40
-"""Rounds in which all rows of a sparse graph choose at once, before the last ones choose one after the other."""
+"""Rounds in which rows of a sparse graph choose at once, before the last ones choose one after the other."""
+LONG = 512
+"""Edges from which on a row takes no longer by itself than among others."""
+AT_ONCE = 1 << 22
+"""Edges of rows that choose at once which are looked at in one go."""
+MOST_OF_SCIPY = 2**31 - 1
+"""Edges that SciPy's matching can number."""
 
 
 def complete(weights: Costs | Csr | Points, column_of: Indices, reject: Costs | None) -> Indices | None:
@@ -39,20 +49,41 @@ def complete(weights: Costs | Csr | Points, column_of: Indices, reject: Costs | 
 
 def _choose_together(graph: Csr, column_of: Indices, free: Mask, reject: Costs | None) -> None:
     """Rounds in which every row left names its best free column, and the lowest row that named one gets it."""
-    row_of_edge = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr))
-    edges = np.flatnonzero((column_of == UNASSIGNED)[row_of_edge] & free[graph.indices])
-    if reject is not None:
-        edges = edges[graph.values[edges] > reject[row_of_edge[edges]]]
+    rows = np.flatnonzero((column_of == UNASSIGNED) & (np.diff(graph.indptr) < LONG))
     for _ in range(TOGETHER):
-        if not edges.size:
+        named = [_names(graph, some, free, reject) for some in _pieces(graph, rows)]
+        if not named:
             return
-        rows, first = np.unique(row_of_edge[edges], return_index=True)
-        best = np.repeat(np.maximum.reduceat(graph.values[edges], first), np.diff([*first, edges.size]))
-        at = edges[np.flatnonzero(graph.values[edges] == best)]
-        at = at[np.unique(row_of_edge[at], return_index=True)[1]]  # of equals the lowest column
-        columns, winner = np.unique(graph.indices[at], return_index=True)
-        column_of[rows[winner]], free[columns] = columns, False
-        edges = edges[(column_of == UNASSIGNED)[row_of_edge[edges]] & free[graph.indices[edges]]]
+        rows, columns = (np.concatenate(part) for part in zip(*named, strict=True))
+        taken, winner = np.unique(columns, return_index=True)
+        column_of[rows[winner]], free[taken] = taken, False
+        rows = np.delete(rows, winner)
+
+
+def _pieces(graph: Csr, rows: Indices) -> Iterator[Indices]:
+    """The rows, some AT_ONCE edges at a time."""
+    ends = np.cumsum(graph.indptr[rows + 1] - graph.indptr[rows])
+    cuts = np.searchsorted(ends, np.arange(0, ends.max(initial=0), AT_ONCE), side="right")
+    return (some for some in np.split(rows, cuts) if some.size)
+
+
+def _names(graph: Csr, rows: Indices, free: Mask, reject: Costs | None) -> tuple[Indices, Indices]:
+    """Which of the rows have a free column that they want, and the best one of each; of equals the lowest."""
+    starts = graph.indptr[rows]
+    sizes = graph.indptr[rows + 1] - starts
+    which = np.repeat(np.arange(rows.size), sizes)
+    edges = np.arange(which.size) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
+    wanted = free[graph.indices[edges]]
+    if reject is not None:
+        wanted &= graph.values[edges] > reject[rows[which]]
+    edges, which = edges[wanted], which[wanted]
+    if not edges.size:
+        return rows[:0], rows[:0]
+    places, first = np.unique(which, return_index=True)
+    values = graph.values[edges]
+    best = np.flatnonzero(values == np.repeat(np.maximum.reduceat(values, first), np.diff([*first, edges.size])))
+    best = best[np.unique(which[best], return_index=True)[1]]
+    return rows[places], graph.indices[edges[best]].astype(np.int64)
 
 
 def _choose_in_turn(weights: Costs | Csr | Points, column_of: Indices, free: Mask, reject: Costs | None) -> None:
@@ -77,6 +108,8 @@ def _choose_in_turn(weights: Costs | Csr | Points, column_of: Indices, free: Mas
 def _follow_paths(weights: Costs | Csr, column_of: Indices) -> Indices | None:
     """Seat who is left along the paths in which a largest matching differs from `column_of`: no two of them meet."""
     if isinstance(weights, Csr):
+        if weights.indices.size > MOST_OF_SCIPY:
+            return _follow_one_by_one(weights, column_of)
         edges = csr_array((np.ones(weights.indices.size, np.int8), weights.indices, weights.indptr), weights.shape)
     else:
         edges = csr_array(np.isfinite(weights).astype(np.int8))
@@ -90,6 +123,30 @@ def _follow_paths(weights: Costs | Csr, column_of: Indices) -> Indices | None:
         while i != UNASSIGNED:
             j = largest[i]
             column_of[i], row_of[j], i = j, i, row_of[j]
+    return None
+
+
+def _follow_one_by_one(graph: Csr, column_of: Indices) -> Indices | None:
+    """The same for graphs of any size: a path from each row that is left, breadth first, a row in memory at a time."""
+    row_of = np.full(graph.shape[1], UNASSIGNED)
+    row_of[column_of[column_of >= 0]] = np.flatnonzero(column_of >= 0)
+    for root in np.flatnonzero(column_of == UNASSIGNED).tolist():
+        named_by = np.full(graph.shape[1], UNASSIGNED)
+        reached, j = [root], UNASSIGNED
+        for i in reached:  # and the owners of its columns, which come behind
+            columns = graph.indices[graph.indptr[i] : graph.indptr[i + 1]]
+            columns = columns[named_by[columns] == UNASSIGNED]
+            named_by[columns] = i
+            open_ = np.flatnonzero(row_of[columns] == UNASSIGNED)
+            if open_.size:
+                j = int(columns[open_[0]])
+                break
+            reached += row_of[columns].tolist()
+        if j == UNASSIGNED:
+            return np.sort(np.array(reached))
+        while j != UNASSIGNED:
+            i = int(named_by[j])
+            column_of[i], row_of[j], j = j, i, int(column_of[i])
     return None
 
 

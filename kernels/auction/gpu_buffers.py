@@ -132,10 +132,10 @@ def _graph(weights: Costs | Csr | Points) -> dict[str, Any]:
     """The benefits on the device: dense, as CSR, or as the points between which they are worked out."""
     if isinstance(weights, Csr):
         indices = weights.indices.astype(np.int32, copy=False)
-        parts = {"indptr": weights.indptr, "indices": indices, "values": weights.values}
+        parts: dict[str, Costs] = {"indptr": weights.indptr, "indices": indices, "values": weights.values}
         if not indices.size:  # an empty array has no address, and without indices the kernels take a graph for dense
             parts |= {"indices": np.zeros(1, np.int32), "values": np.zeros(1, weights.values.dtype)}
-        return {name: cupy.asarray(part) for name, part in parts.items()}
+        return {name: uploaded(part) for name, part in parts.items()}
     if isinstance(weights, Points):
         return {"values": cupy.asarray(weights.x), "targets": cupy.asarray(weights.y)}
     return {"values": uploaded(weights)}

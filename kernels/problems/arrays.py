@@ -61,6 +61,9 @@ It is beyond what the range checks take as a cost, its negation is itself, and a
 one beside it. Matrices of int32 and of the other integers have no forbidden entries.
 """
 
+PIECE = 1 << 17
+"""Entries that a check looks at in one go: what it makes of them stays near the processor, however many there are."""
+
 TOLD = {"told": True}
 """Marks a field of a problem (`metadata`) that its answer and its proof tell of, and that no solver looks at."""
 
@@ -156,15 +159,17 @@ def finite(field: str, array: Same, *, allow: float | None = None) -> Same:
     seen = seen_of(array)
     if array.dtype.kind != "f" or (seen is not None and seen.allows(allow)):
         return array
-    values: Array = array
-    bad = ~np.isfinite(values)
-    if allow is not None:
-        bad &= values != allow
-    if bad.any():
-        where = np.unravel_index(int(bad.argmax()), array.shape)
-        expected = "finite numbers" if allow is None else f"finite numbers, or {allow:+} for a forbidden entry"
-        index = ", ".join(str(int(i)) for i in where)
-        raise InvalidProblem(field, f"holds {values[where]} at [{index}]; expected {expected}")
+    flat: Array = array.reshape(-1)
+    for first in range(0, flat.size, PIECE):
+        piece = flat[first : first + PIECE]
+        bad = ~np.isfinite(piece)
+        if allow is not None:
+            bad &= piece != allow
+        if bad.any():
+            at = first + int(bad.argmax())
+            expected = "finite numbers" if allow is None else f"finite numbers, or {allow:+} for a forbidden entry"
+            index = ", ".join(str(int(i)) for i in np.unravel_index(at, array.shape))
+            raise InvalidProblem(field, f"holds {flat[at]} at [{index}]; expected {expected}")
     return array
 
 

@@ -1,10 +1,15 @@
-"""Sparse benefits: what a CSR graph must satisfy, and the auction's problem."""
+"""Sparse benefits: what a CSR graph must satisfy, and the auction's problem.
 
+Graphs may have more than 2^32 edges, so checks go over them in pieces: nothing is made that has an entry for each edge.
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from kernels.problems.arrays import (
+    PIECE,
     AnyIndices,
     Array,
     Costs,
@@ -17,6 +22,7 @@ from kernels.problems.arrays import (
     permitted,
 )
 from kernels.problems.assignment import Assignment
+from kernels.problems.ranges import extremes
 from kernels.problems.seen import seen_of
 
 MOST_WEIGHT = 2**61
@@ -48,21 +54,38 @@ def summed(field: str, graph: Csr) -> Csr:
     """
     n_rows, n_cols = _extents(field, graph)
     indptr = _row_pointers(field, graph.indptr, n_rows, graph.indices.size)
-    indices = _column_indices(field, graph.indices, n_cols).astype(np.int64)
+    indices = _column_indices(field, graph.indices, n_cols)
     values = graph.values
     if values.shape != indices.shape or not values.size:
         return graph
     values = finite(f"{field}.values", numeric(f"{field}.values", values, ndim=(1,)))
-    places = np.repeat(np.arange(n_rows), np.diff(indptr)) * n_cols + indices
-    kept, which = np.unique(places, return_inverse=True)
-    if values.dtype.kind == "i":
-        values = values.astype(np.int64)
-        if max(int(values.max()), -int(values.min())) > MOST_WEIGHT // values.size:  # the least int64 has no opposite
+    dtype = np.dtype(np.int64) if values.dtype.kind == "i" else values.dtype
+    if dtype.kind == "i":
+        low, high = extremes(values)
+        if max(high, -low) > MOST_WEIGHT // values.size:
             raise InvalidProblem(f"{field}.values", "holds integers so large that sums of them could leave int64")
-    totals = np.zeros(kept.size, values.dtype)
-    np.add.at(totals, which, values)
-    starts = np.concatenate([[0], np.cumsum(np.bincount(kept // n_cols, minlength=n_rows))])
-    return Csr(starts, (kept % n_cols).astype(np.int32), totals, graph.shape)
+    starts, end = np.zeros(n_rows + 1, np.int64), 0
+    columns, totals = np.empty(indices.size, np.int32), np.empty(indices.size, dtype)  # as far as they are written to
+    for first, last in row_blocks(indptr):
+        edges = slice(int(indptr[first]), int(indptr[last]))
+        places = np.repeat(np.arange(last - first), np.diff(indptr[first : last + 1])) * n_cols + indices[edges]
+        kept, which = np.unique(places, return_inverse=True)
+        sums = np.zeros(kept.size, dtype)
+        np.add.at(sums, which, values[edges])
+        here, end = slice(end, end + kept.size), end + kept.size
+        columns[here], totals[here] = kept % n_cols, sums
+        starts[first + 1 : last + 1] = np.bincount(kept // n_cols, minlength=last - first)
+    return Csr(np.cumsum(starts), columns[:end], totals[:end], graph.shape)
+
+
+def row_blocks(indptr: Indices) -> Iterator[tuple[int, int]]:
+    """Pieces of consecutive rows, first and one after the last, of about PIECE edges; a longer row has its own."""
+    first, n_rows = 0, indptr.size - 1
+    while first < n_rows:
+        last = int(np.searchsorted(indptr, indptr[first] + PIECE, side="right")) - 1
+        last = min(n_rows, max(first + 1, last))
+        yield first, last
+        first = last
 
 
 def sparse(field: str, graph: Csr) -> Csr:
@@ -129,37 +152,48 @@ def _column_indices(field: str, indices: Array, n_cols: int) -> Indices32:
     name = f"{field}.indices"
     if indices.ndim != 1 or indices.dtype.kind not in "iu":
         raise InvalidProblem(name, f"has shape {indices.shape} and dtype {indices.dtype}; expected a list of integers")
-    outside = (indices < 0) | (indices >= n_cols)
-    if outside.any():
-        at = int(outside.argmax())
-        raise InvalidProblem(name, f"holds {indices[at]} at [{at}]; expected columns 0 to {n_cols - 1}")
+    for first in range(0, indices.size, PIECE):
+        piece = indices[first : first + PIECE]
+        if piece.min() < 0 or piece.max() >= n_cols:
+            at = first + int(((piece < 0) | (piece >= n_cols)).argmax())
+            raise InvalidProblem(name, f"holds {indices[at]} at [{at}]; expected columns 0 to {n_cols - 1}")
     return indices.astype(np.int32, copy=False)
 
 
 def _ascending(field: str, indptr: Indices, indices: Indices32, values: Costs) -> tuple[Indices32, Costs]:
-    step = np.diff(indices)
-    ends = indptr[1:-1]
-    ends = ends[(ends > 0) & (ends < indices.size)] - 1
-    wrong = step <= 0
+    sorted_indices, sorted_values = indices, values
+    for first, last in row_blocks(indptr):
+        edges = slice(int(indptr[first]), int(indptr[last]))
+        starts = indptr[first : last + 1] - indptr[first]
+        order = _order(field, first, starts, indices[edges])
+        if order is None:
+            continue
+        if sorted_indices is indices:
+            sorted_indices, sorted_values = indices.copy(), values.copy()
+        sorted_indices[edges], sorted_values[edges] = indices[edges][order], values[edges][order]
+    return sorted_indices, sorted_values
+
+
+def _order(field: str, first: int, starts: Indices, columns: Indices32) -> Indices | None:
+    """The order in which the columns of some rows ascend, those from the `first` on; None where they do."""
+    ends = starts[1:-1]
+    ends = ends[(ends > 0) & (ends < columns.size)] - 1
+    wrong = columns[1:] <= columns[:-1]
     wrong[ends] = False
     if not wrong.any():
-        return indices, values
-    inside = np.ones(step.size, bool)
-    inside[ends] = False
-    if (step[inside] < 0).any():
-        row = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
-        order = np.lexsort((indices, row))
-        indices, values = indices[order], values[order]
-        step = np.diff(indices)
-    twice = np.flatnonzero((step == 0) & inside)
+        return None
+    row = np.repeat(np.arange(starts.size - 1), np.diff(starts))
+    order = np.lexsort((columns, row))
+    columns = columns[order]
+    twice = np.flatnonzero((columns[1:] == columns[:-1]) & (row[1:] == row[:-1]))
     if twice.size:
         at = int(twice[0])
-        row_of_edge = int(np.searchsorted(indptr, at, side="right")) - 1
         raise InvalidProblem(
             f"{field}.indices",
-            f"lists column {indices[at]} twice in row {row_of_edge}; expected each edge once, or `sum_duplicates`",
+            f"lists column {columns[at]} twice in row {first + int(row[at])}; expected each edge once, or "
+            "`sum_duplicates`",
         )
-    return indices, values
+    return order
 
 
 def exact_sums(field: str, values: Costs, n_cols: int) -> None:
@@ -173,16 +207,28 @@ def exact_sums(field: str, values: Costs, n_cols: int) -> None:
         seen = None
     if values.dtype.kind == "f" and values.size:
         most = 1e300 / (n_cols + 2)
-        with_value = np.where(np.isfinite(values), values, 0) if seen is None else np.array([seen.largest])
-        if max(-float(with_value.min()), float(with_value.max())) > most:
+        if (_largest_finite(values) if seen is None else seen.largest) > most:
             raise InvalidProblem(field, f"holds values beyond {most:.1e} in size, whose sums could leave float64")
     if values.dtype.kind == "i" and values.size:
-        largest = max(abs(int(values.min())), abs(int(values.max()))) if seen is None else int(seen.largest)
+        low, high = extremes(values) if seen is None else (0, int(seen.largest))
+        largest = max(abs(low), abs(high))
         if largest * (n_cols + 2) > MOST_WEIGHT:
             raise InvalidProblem(
                 field,
                 f"holds {largest} in size; expected at most {MOST_WEIGHT // (n_cols + 2)}, so that sums fit int64",
             )
+
+
+def _largest_finite(values: Costs) -> float:
+    """The largest size of the floats that are finite, 0 where none is."""
+    low, high = extremes(values)
+    if np.isfinite(low) and np.isfinite(high):  # the common case, and no second reading
+        return float(max(-low, high))
+    flat, largest = values.reshape(-1), 0.0
+    for first in range(0, flat.size, PIECE):
+        piece = flat[first : first + PIECE]
+        largest = max(largest, float(np.abs(piece[np.isfinite(piece)]).max(initial=0)))
+    return largest
 
 
 def is_complete(weights: Costs | Csr) -> bool:
@@ -212,6 +258,6 @@ def with_private_columns(problem: Auction) -> Costs | Csr:
     return Csr(
         graph.indptr + np.arange(n_rows + 1),
         np.insert(graph.indices, ends, np.arange(n_cols, n_cols + n_rows, dtype=np.int32)),
-        np.insert(graph.values.astype(dtype), ends, problem.reject),
+        np.insert(graph.values.astype(dtype, copy=False), ends, problem.reject),
         (n_rows, n_cols + n_rows),
     )

@@ -251,8 +251,8 @@ def _answer(run: AuctionRun, problem: Auction, ended: Termination, floating: boo
         prices, profits = whole, held // int(scale) - whole[column_of]
     else:  # half a step of the fixed point is lost in a benefit, so the profits are a step larger than they need be
         prices, profits = prices / scale, (profits + (1 if floating else 0)) / scale
-    if prices.size > n_cols:
-        profits = profits + prices[n_cols:]  # only row i sees column n_cols + i, so its price is row i's profit
+    if problem.reject is not None:  # what row i has bid for column n_cols + i, which only it sees, it keeps
+        profits = np.maximum(profits, problem.reject)
     if floating and ended in (Termination.OPTIMAL, Termination.GAP_REACHED):
         ended = _float_claim(run, ended, held / scale, prices, profits)
     arrays = {

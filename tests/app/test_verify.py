@@ -366,6 +366,18 @@ ALTERED: dict[str, tuple[str, dict[str, Any], dict[str, Any], dict[str, list[Any
         {"reg": 0.3, "divergence": True},
         {"termination": ["optimal", "infeasible"], "certificate.gap_abs": [-1.0], "certificate.gap_rel": [-0.01]},
     ),
+    "auction": (
+        "auction",
+        {"benefit": [[7, 4, 1], [6, 6, 3], [9, 2, 2], [5, 1, 8]], "reject": [2, 5, 1, 0]},
+        {},
+        {"profits.0": [0, 9, None], "profits.1": [4, 6]},
+    ),
+    "auction, epsilon": (
+        "auction",
+        {"benefit": [[7.5, 4.0, 1.0], [6.0, 6.5, 3.0], [9.0, 2.0, 2.5]]},
+        {"epsilon": 1.0},
+        {"profits.2": [9.5, 0.5]},
+    ),
     "general": ("lawler", {"cost": np.arange(81).reshape(3, 3, 3, 3)}, {}, {"termination": ["infeasible"]}),
     "spaces": ("gromov", SPACES, {}, {"termination": ["gap_reached", "infeasible", "converged x"]}),
     "barycenter": ("barycenter", BARYCENTER, {"reg": 0}, {"termination": ["infeasible"], "plan.0.0.0": [-0.01, 0.02]}),

@@ -262,10 +262,10 @@ def _answer(state: SolveState, problem: Auction, options: "AuctionOptions", ende
         profits = state.profits
     else:
         rounds.best_nets(graph, state.lists, prices, profits)
-    if graph.n_cols > n_cols:
-        profits += prices[n_cols:]  # only row i sees column n_cols + i, so its price is row i's profit
     if scale != 1:
         prices, profits = prices / scale, profits / scale
+    if problem.reject is not None:  # what row i has bid for column n_cols + i, which only it sees, it keeps
+        profits = np.maximum(profits, problem.reject)
     assignment = np.where(matching.column_of < n_cols, matching.column_of, UNASSIGNED)
     arrays = {"assignment": assignment, "prices": prices[:n_cols], "profits": profits}
     if state.hall_rows is not None:

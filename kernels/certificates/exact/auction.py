@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from kernels.certificates.exact.assignment import earned, stated_bound
+from kernels.certificates.exact import profits
+from kernels.certificates.exact.assignment import EARNED, earned, stated_bound
 from kernels.certificates.exact.points import DIRECTIONS, ROOTED, allowed, clouds, cost
+from kernels.certificates.exact.profits import Priced, Rows
 from kernels.certificates.exact.statement import (
     Claim,
     Inputs,
@@ -24,19 +26,15 @@ from kernels.certificates.exact.statement import (
 )
 from kernels.problems.arrays import Array, Csr
 
-Rows = list[dict[int, Fraction]]
-"""By row: its permitted columns and their benefits."""
-
 
 def check(inputs: Inputs, options: dict[str, Any], claim: Claim) -> list[Statement]:
     """Every statement of an answer. `inputs`: benefit (dense or CSR) or x and y; `reject` where rows may stay free."""
     rows, data, slack = benefits(inputs, options, claim)
     if claim.termination == "infeasible":
         return [_no_room(rows, claim, "reject" in inputs)]
-    reject = inputs.get("reject")
-    assert not isinstance(reject, Csr)
     prices, assignment = claim.arrays["prices"], claim.arrays["assignment"].tolist()
-    worth, wrong = pairs(rows, assignment, None if reject is None else reject.tolist())
+    reject = _reject(inputs)
+    worth, wrong = pairs(rows, assignment, reject)
     if wrong:
         return [Statement("answer", False, wrong)]
     missing = sum(one is None for one in worth)
@@ -51,13 +49,15 @@ def check(inputs: Inputs, options: dict[str, Any], claim: Claim) -> list[Stateme
     lost = allowed(inputs, options, magnitude, least) if "x" in inputs and "benefit" not in inputs else Fraction(0)
     said.append(_objective(claim, objective, magnitude * (len(worth) + 1) / 2**53 + slack + lost))
     exact = all(array.dtype.kind in "iu" for array in data)
-    bounds = [price_bound(rows, given, reject) for given in known_prices(prices, exact)]
+    priced, *finer = (Priced(rows, given, reject) for given in known_prices(prices, exact))
+    bounds = [one.bound() for one in (priced, *finer)]
     shown = [Fraction(floor(bound)) if exact else bound - slack for bound in bounds if bound is not None]
     said.append(stated_bound(claim, shown, maximize=True))
     said += gap_statements(claim, None if objective is None else objective + slack, maximize=True)
+    duals = max(_duals(claim, assignment), _tightened(priced, assignment)) if claim.optimal else Fraction(0)
     if claim.optimal:
-        duals = max(_duals(claim, assignment), _tightened(rows, known_prices(prices, False)[0], assignment, reject))
         said.append(earned(claim, magnitude + duals, _smallest(rows, reject), *data))
+    said.append(profits.check(claim, priced, inputs, options, exact, EARNED * (magnitude + duals)))
     if claim.termination == "gap_reached":
         said.append(_within(claim, len(worth), options.get("epsilon")))
     return said
@@ -104,7 +104,7 @@ def _nearest(inputs: Inputs, options: dict[str, Any], named: Array) -> Statement
     return Statement("neighbours", True, f"each row's {named.shape[1]} columns are its nearest")
 
 
-def pairs(rows: Rows, assignment: list[int], reject: list[Any] | None) -> tuple[list[Fraction | None], str]:
+def pairs(rows: Rows, assignment: list[int], reject: list[Fraction] | None) -> tuple[list[Fraction | None], str]:
     """What each row adds to the objective (None: nothing yet), and a sentence when this is no assignment."""
     if len(assignment) != len(rows):
         return [], f"{len(assignment)} rows are answered, the problem has {len(rows)}"
@@ -113,8 +113,15 @@ def pairs(rows: Rows, assignment: list[int], reject: list[Any] | None) -> tuple[
         return [], "a column is taken twice"
     if any(j != -1 and j not in row for j, row in zip(assignment, rows, strict=True)):
         return [], "a pair is not permitted"
-    free = [None if reject is None else Fraction(price) for price in reject or [0] * len(rows)]
+    free: list[Fraction | None] = [None] * len(rows) if reject is None else [*reject]
     return [free[i] if j == -1 else rows[i][j] for i, j in enumerate(assignment)], ""
+
+
+def _reject(inputs: Inputs) -> list[Fraction] | None:
+    """What each row adds by staying free; None where none may."""
+    given = inputs.get("reject")
+    assert not isinstance(given, Csr)
+    return None if given is None else [Fraction(price) for price in given.tolist()]
 
 
 def known_prices(prices: Array, exact: bool) -> list[list[Fraction]]:
@@ -128,19 +135,6 @@ def known_prices(prices: Array, exact: bool) -> list[list[Fraction]]:
     return [given, *([Fraction(round(p * 2**k), 2**k) for p in given] for k in range(51))]
 
 
-def price_bound(rows: Rows, prices: list[Fraction], reject: Array | None) -> Fraction | None:
-    """sum_j p_j + sum_i max(reject_i, max_j b_ij - p_j) of prices p >= 0; None where a row has nothing to take."""
-    prices = [max(price, Fraction(0)) for price in prices]
-    bound = sum(prices, Fraction(0))
-    for i, row in enumerate(rows):
-        offers = [benefit - prices[j] for j, benefit in row.items()]
-        offers += [] if reject is None else [Fraction(reject.tolist()[i])]
-        if not offers:
-            return None
-        bound += max(offers)
-    return bound
-
-
 def _objective(claim: Claim, objective: Fraction | None, slack: Fraction) -> Statement:
     if objective is None or claim.objective is None:
         return Statement("objective", objective is None and claim.objective is None, f"{claim.objective} is stated")
@@ -150,29 +144,26 @@ def _objective(claim: Claim, objective: Fraction | None, slack: Fraction) -> Sta
 
 def _duals(claim: Claim, assignment: list[int]) -> Fraction:
     """The magnitudes of the duals of the chosen pairs: a row's profit and its column's price; 0 where one is none."""
-    if not all(np.isfinite(claim.arrays[name]).all() for name in ("profits", "prices")):
+    told = claim.arrays["profits"].shape == (len(assignment),)
+    if not told or not all(np.isfinite(claim.arrays[name]).all() for name in ("profits", "prices")):
         return Fraction(0)
-    profits, prices = (claim.arrays[name].tolist() for name in ("profits", "prices"))
-    terms = [abs(Fraction(profits[i])) + (abs(Fraction(prices[j])) if j >= 0 else 0) for i, j in enumerate(assignment)]
+    nets, prices = (claim.arrays[name].tolist() for name in ("profits", "prices"))
+    terms = [abs(Fraction(nets[i])) + (abs(Fraction(prices[j])) if j >= 0 else 0) for i, j in enumerate(assignment)]
     return sum(terms, Fraction(0))
 
 
-def _tightened(rows: Rows, prices: list[Fraction], assignment: list[int], reject: Array | None) -> Fraction:
+def _tightened(priced: Priced, assignment: list[int]) -> Fraction:
     """The same with the profits that the prices allow at best."""
-    size = Fraction(0)
-    for i, row in enumerate(rows):
-        offers = [b - max(prices[j], Fraction(0)) for j, b in row.items()]
-        offers += [] if reject is None else [Fraction(reject.tolist()[i])]
-        size += abs(max(offers, default=Fraction(0))) + (abs(prices[assignment[i]]) if assignment[i] >= 0 else 0)
-    return size
+    sizes = [abs(net) for net in priced.nets if net is not None]
+    return sum([*sizes, *(abs(priced.prices[j]) for j in assignment if j >= 0)], Fraction(0))
 
 
-def _smallest(rows: Rows, reject: Array | None) -> Fraction:
+def _smallest(rows: Rows, reject: list[Fraction] | None) -> Fraction:
     """The sum over the rows of the smallest permitted |entry| that is not 0."""
     least = Fraction(0)
     for i, row in enumerate(rows):
         entries = [abs(b) for b in row.values() if b]
-        entries += [] if reject is None else [abs(Fraction(x)) for x in reject.tolist()[i : i + 1] if x]
+        entries += [] if reject is None or not reject[i] else [abs(reject[i])]
         least += min(entries, default=Fraction(0))
     return least
 

@@ -274,7 +274,7 @@ def _listed(
     made = old.early.take(prepared.cost, v) if old is not None and old.early is not None else None
     lists: near.Near | None
     if old is not None and u.size < v.size:
-        return _listed_wide(made or (whole.new_whole(*given, np.empty(u.size, np.int64)), None), deadline)
+        return by_steps.listed_wide(made or (whole.new_whole(*given, np.empty(u.size, np.int64)), None), deadline)
     if made is not None:
         s, lists = made
     elif _start(prepared, old) == 1 and at_once and prepared.cost.size <= near_rows.PIECE and not deadline.expired():
@@ -298,24 +298,6 @@ def _listed(
 def suits_wide(weights: Costs, path_limit: int) -> bool:
     """Whether a wide or tall problem may be worth a start from old prices: all its paths are wanted, and not few."""
     return weights.size > AT_ONCE and min(weights.shape) >= near.LANES and path_limit >= min(weights.shape)
-
-
-def _listed_wide(
-    made: tuple[whole.Whole, near.Near | None], deadline: Deadline
-) -> tuple[whole.Whole, near.Near | None, int | Termination]:
-    """As `_listed`, with all free columns at the highest price; NO_PATH where old prices do not help."""
-    s, lists = made
-    if lists is None:
-        if (lists := near.new_near(s)) is None:
-            return s, lists, steps.NO_PATH
-        if ended := near_rows.list_in_pieces(s, lists, deadline.expired):
-            return s, lists, ended
-    near_wide.seat_low(s, lists)
-    near_seats.seat_listed(s, lists)
-    few = steps.list_free(s) * steps.FEW <= s.col_of.size and lists.seen[near.CROWDS] * near_path.SHARE <= s.col_of.size
-    if not few or not near_wide.level_free(s, lists, near_back.new_both(s, lists)):
-        return s, lists, steps.NO_PATH
-    return s, lists, near_search.LEFT
 
 
 def warm_up(ties: Integers) -> None:

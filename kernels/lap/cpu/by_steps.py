@@ -3,7 +3,7 @@
 from typing import Any
 
 from kernels.deadline import Deadline
-from kernels.lap.cpu import near, near_back, near_both, near_path, whole
+from kernels.lap.cpu import near, near_back, near_both, near_path, near_rows, near_search, near_seats, near_wide, whole
 from kernels.lap.cpu import whole_path as steps
 from kernels.lap.cpu.progress import Watch
 from kernels.lap.cpu.seats import match_ties, seat_rows
@@ -12,6 +12,27 @@ from kernels.solution import Termination
 
 CHUNK = 1 << 23
 """Entries read between two looks at the clock (1 to 3 ms)."""
+
+
+def listed_wide(
+    made: tuple[whole.Whole, near.Near | None], deadline: Deadline
+) -> tuple[whole.Whole, near.Near | None, int | Termination]:
+    """A search over lists in their seats, with all free columns at the highest price, for `one_by_one` to go on with.
+
+    NO_PATH where old prices do not help; `made` has no lists where nobody made them.
+    """
+    s, lists = made
+    if lists is None:
+        if (lists := near.new_near(s)) is None:
+            return s, lists, steps.NO_PATH
+        if ended := near_rows.list_in_pieces(s, lists, deadline.expired):
+            return s, lists, ended
+    near_wide.seat_low(s, lists)
+    near_seats.seat_listed(s, lists)
+    few = steps.list_free(s) * steps.FEW <= s.col_of.size and lists.seen[near.CROWDS] * near_path.SHARE <= s.col_of.size
+    if not few or not near_wide.level_free(s, lists, near_back.new_both(s, lists)):
+        return s, lists, steps.NO_PATH
+    return s, lists, near_search.LEFT
 
 
 def one_by_one(

@@ -19,7 +19,7 @@ import pytest
 from tests.app.alone import GROWS, MIB, Alone, header
 from tests.app.conftest import LAP
 from tests.app.test_bad_input import check, npy, npz
-from tests.workers.service import allowed
+from tests.workers.service import allowed, quickest
 
 
 def crowd(count: int) -> bytes:
@@ -267,13 +267,17 @@ def test_an_estimate_does_not_read_what_a_header_says(alone: Alone) -> None:
     n = 14_000
     row = np.random.default_rng(0).integers(0, 256, n, dtype=np.uint8).tobytes()
     packed = gzip.compress(header(f"({n}, {n})").replace(b"<f8", b"|u1") + row * n, 6)
-    before, begun = alone.forget_peak(), time.monotonic()
     files = {"cost": ("c.npy.gz", packed)}
-    answer = httpx.post(f"{alone.url}/v1/estimates", data={"job": '{"solver": "lap"}'}, files=files, timeout=60)
-    assert time.monotonic() - begun < allowed(2)
-    assert alone.memory("VmHWM") - before < GROWS
-    needs = answer.json()["estimates"]["cpu"]
-    assert needs["host_bytes"] > 4 * n * n
+
+    def estimated() -> float:
+        before, begun = alone.forget_peak(), time.monotonic()
+        answer = httpx.post(f"{alone.url}/v1/estimates", data={"job": '{"solver": "lap"}'}, files=files, timeout=60)
+        took_s = time.monotonic() - begun
+        assert alone.memory("VmHWM") - before < GROWS
+        assert answer.json()["estimates"]["cpu"]["host_bytes"] > 4 * n * n
+        return took_s
+
+    assert quickest(estimated, 2) < allowed(2)
 
 
 def test_an_estimate_of_an_outline_is_that_of_the_array(alone: Alone) -> None:

@@ -1,6 +1,5 @@
 """Names are kept with a job, and a link shows one finished job and nothing else."""
 
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +10,8 @@ from app.http.auth import new_key
 from app.http.config import HttpSettings
 from app.http.main import create_app
 from tests.app.conftest import LAP, Service, ann, bob, long_job, owners, serve
-from tests.workers.service import allowed
+from tests.workers.service import eventually
+from workers.runtime.keyring import digest_of
 
 __all__ = ["Service", "ann", "bob", "owners"]
 NOTE = {"title": "Monday", "rows": ["Ann", "<b>Ben</b>", "=cmd"], "columns": ["A", "B", "C"]}
@@ -110,10 +110,12 @@ def test_a_link_ends_when_it_is_revoked_or_its_job_goes(
 def test_a_link_expires(owners: tuple[str, str, str], ann: httpx.Client, service: Service) -> None:
     jobs = service.app.state.shares
     job = solved(ann)
-    lasts_s = allowed(1.0)
-    secret, _ = jobs.create(job, "ann", lasts_s, False)
+    secret, _ = jobs.create(job, "ann", 60.0, False)
     assert shown(owners[0], secret).status_code == 200
-    time.sleep(lasts_s + 0.2)
+    key = f"allot:share:{digest_of(secret)}"
+    assert 30_000 < jobs._redis.pttl(key) <= 60_000
+    jobs._redis.pexpire(key, 1)  # as if this minute were over
+    eventually(lambda: not jobs._redis.exists(key))
     assert shown(owners[0], secret).status_code == 404
     assert ann.get(f"/v1/jobs/{job}/shares").json()["shares"] == []
 

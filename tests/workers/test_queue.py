@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kernels import SOLVERS, InvalidProblem
-from tests.workers.service import allowed
+from tests.workers.service import allowed, quickest
 from workers.jobs.job import (
     DoesNotFit,
     IdempotencyConflict,
@@ -136,11 +136,14 @@ def soon(delay_s: float, call: Callable[[], object]) -> Iterator[None]:
 
 
 def test_wait_returns_at_once_on_a_change(jobs: Jobs) -> None:
-    job, _ = jobs.submit(submission(jobs))
-    start = time.monotonic()
-    with soon(0.2, lambda: jobs.cancel(job.id, "ann")):
-        assert jobs.wait(job.id, "ann", 10).state is State.CANCELLED
-    assert 0.1 < time.monotonic() - start < allowed(2)
+    def waited() -> float:
+        job, _ = jobs.submit(submission(jobs))
+        start = time.monotonic()
+        with soon(0.2, lambda: jobs.cancel(job.id, "ann")):
+            assert jobs.wait(job.id, "ann", 10).state is State.CANCELLED
+        return time.monotonic() - start
+
+    assert 0.1 < quickest(waited, 2) < allowed(2)
     other, _ = jobs.submit(submission(jobs))
     assert jobs.wait(other.id, "ann", 0.1).state is State.QUEUED
     assert jobs.wait(other.id, "ann", 5, version=other.version - 1) == other

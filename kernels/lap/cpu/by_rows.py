@@ -171,18 +171,15 @@ def solve(
     """As `cpu.solve_one`, of prepared costs, from `old` duals where there are some.
 
     Up to `at_once` entries (AT_ONCE) are solved without a look at the clock. None where int32 does not suffice, or
-    where there is no full assignment: the steps on shortlists tell why. Also where old prices of a wide problem do not
-    help: it may be solved from nothing.
+    where there is no full assignment: the steps on shortlists tell why. Also where old prices of a problem that
+    `suits_wide` do not help: it may be solved from nothing.
     """
-    value, wide = prepared.limits.dtype, prepared.cost.shape[0] < prepared.cost.shape[1]
-    if wide and old is not None and not suits_wide(weights, path_limit):
-        return None
+    value = prepared.limits.dtype
     v = np.zeros(prepared.cost.shape[1], value) if old is None else old.prices.astype(value, copy=False)
     start = _start(prepared, old)
     at_once = AT_ONCE if at_once is None else at_once
     turned = weights.shape[0] > weights.shape[1]
-    small = prepared.cost.size <= at_once and not (wide and old is not None)
-    if small and path_limit >= prepared.cost.shape[0] and not deadline.expired():
+    if prepared.cost.size <= at_once and path_limit >= prepared.cost.shape[0] and not deadline.expired():
         return _at_once(_widened(prepared), v, start, _bits_of(old, prepared), maximize)
     if old is None:
         prepared = _widened(prepared)
@@ -190,7 +187,7 @@ def solve(
     ended, s = _run(prepared, old, v, u, path_limit, deadline, maximize)
     if ended is Termination.INFEASIBLE:
         return None
-    if wide and old is not None:
+    if old is not None and u.size < v.size:
         top = s.v.max()  # of the columns that are free, which have price 0 in an answer
         s.v[:] -= top
         u += top
@@ -315,10 +312,11 @@ def warm_up(ties: Integers) -> None:
         lists = near.new_near(s)
         assert lists is not None
         near_rows.list_in_pieces(s, lists, Deadline().expired)
-        if spread.dtype == v.dtype and v.itemsize == 8:  # the types of wide problems
+        as_wide = spread.dtype == v.dtype and v.itemsize == 8  # wide problems have no other types
+        if as_wide:
             near_wide.seat_low(s, lists)
         near_seats.seat_listed(s, lists)
-        if spread.dtype == v.dtype and v.itemsize == 8:
+        if as_wide:
             near_wide.level_free(s, lists, near_back.new_both(s, lists))
         steps.list_free(s)
         near_both.augment_both(s, lists, near_back.new_both(s, lists), 0, 0, 1)

@@ -127,6 +127,17 @@ def list_far(s: Whole, near: Near, both: Both, i: int) -> bool:
     return False
 
 
+@inlined
+def come_nearer(near: Near, both: Both, risen: Any) -> None:
+    """What is not listed has come nearer, as no price has risen by more than `risen` since lists were made."""
+    value, before = near.costs.dtype.type, both.most[RISEN]
+    nearer = value(risen - before)
+    if nearer > 0:
+        both.most[RISEN], both.most[SLACK] = risen, max(value(0), value(both.most[SLACK] - nearer))
+        for i in range(near.bound.size):
+            near.bound[i] -= nearer
+
+
 @inner
 def make_room(s: Whole, near: Near, both: Both, room: int) -> int:
     """Let each matched row have half a window of slack at least; how many more may be read again, or -1."""

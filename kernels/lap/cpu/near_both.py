@@ -28,7 +28,18 @@ import numpy as np
 
 from kernels.lap.cpu.borrowed import borrowed
 from kernels.lap.cpu.near import CAPACITY, GAVE_UP, Near
-from kernels.lap.cpu.near_back import FAR, LEAST_SLACK, RISEN, SLACK, WINDOW, Both, list_more, make_room, slack_of
+from kernels.lap.cpu.near_back import (
+    FAR,
+    LEAST_SLACK,
+    RISEN,
+    SLACK,
+    WINDOW,
+    Both,
+    come_nearer,
+    list_more,
+    make_room,
+    slack_of,
+)
 from kernels.lap.cpu.near_free import Ahead, label_over, offer_whole
 from kernels.lap.cpu.near_path import drop_first, least_now, least_place, push
 from kernels.lap.cpu.shortlist import NIL, inner, jit, wide
@@ -216,11 +227,7 @@ def move(s: Whole, near: Near, both: Both, far: tuple[Any, Any], ready: tuple[in
         risen = max(risen, value(s.v[j] - both.listed[j]))
         if s.v[j] > -s.floor:
             return False
-    nearer = value(risen - both.most[RISEN])
-    if nearer > 0:
-        both.most[RISEN], both.most[SLACK] = risen, max(value(0), value(both.most[SLACK] - nearer))
-        for i in range(near.bound.size):
-            near.bound[i] -= nearer
+    come_nearer(near, both, risen)
     return True
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from kernels.lap.cpu.borrowed import borrowed
 from kernels.lap.cpu.near import CAPACITY, CROWDED, Near
-from kernels.lap.cpu.near_back import FAR, LEAST_SLACK, RISEN, SLACK, WINDOW, Both, make_room, slack_of
+from kernels.lap.cpu.near_back import FAR, LEAST_SLACK, RISEN, SLACK, WINDOW, Both, come_nearer, make_room, slack_of
 from kernels.lap.cpu.near_both import least_left, no_node, offer_back, pair
 from kernels.lap.cpu.near_free import offer_whole
 from kernels.lap.cpu.near_path import drop_first
@@ -93,10 +93,8 @@ def find_top(s: Whole, near: Near, both: Both, source: int, top: Any) -> tuple[A
 def rise(s: Whole, near: Near, both: Both, far: tuple[Any, Any], n_ready: int) -> int:
     """Let prices follow a search that went so far, up to the highest one; how many columns were looked at as a whole.
 
-    -1 where prices leave the type.
-
-    Bounds of lists fall with the most that any price has risen, as in `near_both.move`. A column that rises by much is
-    looked at as a whole instead, so that the bounds of others need not follow it.
+    -1 where prices leave the type. Bounds of lists fall with the most that any price has risen. A column that rises by
+    much is looked at as a whole instead, so that the bounds of others need not follow it.
     """
     s, near, both = borrowed(s), borrowed(near), borrowed(both)
     value, (most, top) = s.v.dtype.type, far
@@ -108,11 +106,7 @@ def rise(s: Whole, near: Near, both: Both, far: tuple[Any, Any], n_ready: int) -
             return -1
         if value(s.v[j] - both.listed[j]) <= free:
             risen = max(risen, value(s.v[j] - both.listed[j]))
-    nearer = value(risen - both.most[RISEN])
-    if nearer > 0:
-        both.most[RISEN], both.most[SLACK] = risen, max(value(0), value(both.most[SLACK] - nearer))
-        for i in range(near.bound.size):
-            near.bound[i] -= nearer
+    come_nearer(near, both, risen)
     read = 0
     for t in range(n_ready):
         if value(s.v[both.ready[t]] - both.listed[both.ready[t]]) > free:

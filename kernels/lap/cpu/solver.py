@@ -129,16 +129,16 @@ def solve_one(
     looked: Looked | None = None,
 ) -> Solution:
     """Solve one problem, looking at the deadline between chunks of work; as `solve` otherwise."""
+    oblong = weights.shape[0] != weights.shape[1]
+    if oblong and not cpu_by_rows.suits_wide(weights, path_limit):
+        u0 = v0 = None
     early: Any = None if looked is None or looked.weights is not weights else looked.beside
     if early is not None and early.suits(v0):  # what follows was asked while the rows were listed
         floats = cpu_by_rows.PreparedCosts(weights, weights, *cpu_by_rows.CONSTANTS["f"])
         listed = cpu_by_rows.Old(early.prices, u0, early)
         if (found := cpu_by_rows.solve(weights, floats, maximize, listed, path_limit, deadline)) is not None:
             return found
-        u0, v0 = (u0, v0) if weights.shape[0] == weights.shape[1] else (None, None)
-    wide = weights.shape[0] != weights.shape[1]
-    if wide and not cpu_by_rows.suits_wide(weights, path_limit):
-        u0 = v0 = None
+        u0, v0 = (None, None) if oblong else (u0, v0)
     u0, v0 = proportionate(weights, u0, v0)
     known = looked.largest if looked is not None and looked.weights is weights and not looked.masked else None
     cost, masked = opened(weights, maximize) if known is None else (weights, False)
@@ -151,13 +151,13 @@ def solve_one(
         if not cold:
             most = 4 * (largest(weights) if known is None else known)
             duals = (v0, u0) if weights.shape[0] > weights.shape[1] else (u0, v0)
-            prices = _square_prices(prepared.cost, -1 if maximize else 1, duals, most)
+            prices = _minimised_prices(prepared.cost, -1 if maximize else 1, duals, most)
             rows = None if duals[0] is None or duals[1] is None else (-duals[0] if maximize else duals[0])
             old = None if prices is None else cpu_by_rows.Old(prices, rows, early)
         by_rows = cpu_by_rows.solve(weights, prepared, maximize, old, path_limit, deadline)
         if by_rows is not None:
             return by_rows
-    if wide and not cold:
+    if oblong and not cold:
         return solve_one(weights, maximize, None, None, path_limit, deadline, looked)
     return _by_shortlists(weights, cost, masked, maximize, (u0, v0), path_limit, deadline)
 
@@ -195,7 +195,7 @@ def _by_shortlists(
     return Solution(ended, "sap", arrays, iterations, facts=facts)
 
 
-def _square_prices(cost: Costs, sign: int, duals: Duals, most: int | float) -> Amounts | None:
+def _minimised_prices(cost: Costs, sign: int, duals: Duals, most: int | float) -> Amounts | None:
     """As `_prices`, for costs that are to be minimised already."""
     exact = cost.dtype.kind == "i"
     u0, v0 = duals

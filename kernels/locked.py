@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from kernels.host_room import host_bytes
 from kernels.pages import FOUND, LARGE, advise
 from kernels.problems.arrays import Bytes
 
@@ -165,7 +166,7 @@ class Rooms:
             return largest
 
 
-ANSWERS = Rooms(min(4 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 16))
+ANSWERS = Rooms(min(4 << 30, host_bytes() // 16))
 """Of plans: fresh memory takes the system longer than the copy. One has at most a sixteenth of the machine's memory."""
 
 

@@ -4,6 +4,7 @@ import math
 from typing import TYPE_CHECKING
 
 from kernels.card import Device, Estimate
+from kernels.host_room import host_bytes
 from kernels.pace import cores, pace
 from kernels.problems import QuadraticAssignment
 
@@ -29,9 +30,11 @@ FIXED, SHORT_LOG = 20 * MIB, 4 * MIB
 LEDGER, FRONTIER = 24, 32 * MIB
 """Of a tree that grows by levels (ledger.py): bytes for each byte of its log, and for what lies open at any time."""
 """Of every job; a tree's log up to the second is among them."""
-RELAXED_N: dict[Device, tuple[int, int]] = {"cpu": (16, 48), "gpu": (16, 64)}
+RELAXED_N: dict[Device, tuple[int, int]] = {"cpu": (16, 48), "gpu": (16, 100)}
 """Above the first and up to the second `auto` works out the semidefinite bound (floor.py, gpu_floor.py)."""
-RELAXED_S, FACTORED_S, LIFTED_BYTES = 1.5e-7, 1.2e-11, 100
+LARGE_N, LARGE_SHARE = 64, 4
+"""Above so many facilities only where its certificate takes at most such a part of the machine's memory."""
+RELAXED_S, FACTORED_S, LIFTED_BYTES = 8e-8, 6e-12, 100
 """Seconds of its certificate, divided by n^4, and of the factorisation in it, divided by n^6; bytes by n^4."""
 
 
@@ -57,12 +60,17 @@ def relaxed_s(n: int) -> float:
     return float(pace() * (RELAXED_S * n**4 + FACTORED_S * n**6))
 
 
+def relaxes(n: int, device: Device) -> bool:
+    """Whether `auto` works out the semidefinite bound of so many facilities, if there is time."""
+    above, most = RELAXED_N[device]
+    return above < n <= most and (n <= LARGE_N or LARGE_SHARE * LIFTED_BYTES * n**4 <= host_bytes())
+
+
 def _relaxed(n: int, options: "QapOptions", device: Device) -> bool:
     """Whether the semidefinite bound may be part of the answer."""
     if options.bounds != "auto":
         return options.wants("sdp")
-    above, most = RELAXED_N[device]
-    return options.method == "auto" and options.rounds is None and above < n <= most
+    return options.method == "auto" and options.rounds is None and relaxes(n, device)
 
 
 def _search_s(problem: QuadraticAssignment, options: "QapOptions", device: Device) -> float:

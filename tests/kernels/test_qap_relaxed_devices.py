@@ -120,19 +120,23 @@ def test_the_steps_of_a_device_are_those_of_the_host() -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("order", [50, 1700])
-def test_three_products_have_nearly_all_digits_of_one(order: int) -> None:
+@pytest.mark.parametrize("order", [50, 325, 842, 1700])
+def test_signs_by_halves_are_those_of_the_eigenvalues(order: int) -> None:
     need_gpu()
     import cupy
 
-    from kernels.qap.bounds.relaxed.gpu_products import product
+    from kernels.qap.bounds.relaxed.gpu_signs import Signs
 
-    left, right = (np.random.default_rng(k).standard_normal((order, order)).astype(np.float32) for k in (0, 1))
-    there = [cupy.asarray(one) for one in (left, right)]
-    for one, other, mine in ((left, right, there), (left, left, [there[0], there[0]])):
-        wanted = one.astype(np.float64) @ other
-        error = np.linalg.norm(product(*mine).get() - wanted) / np.linalg.norm(wanted)
-        assert error < 5e-6  # one product of TF32 has 3e-4
+    rng = np.random.default_rng(order)
+    vectors, _ = np.linalg.qr(rng.standard_normal((order, order)))
+    sizes = rng.permutation(np.geomspace(1e-3, 1.0, order)) * rng.choice([-1.0, 1.0], order)
+    matrix = (vectors * (1e4 * sizes)) @ vectors.T
+    wanted = (vectors * np.sign(sizes)) @ vectors.T
+    signs = Signs(order)
+    for _ in range(2):  # the second time in memory that holds something
+        sign, product = (one.get() for one in signs(cupy.asarray(matrix.astype(np.float32)), 1e-4))
+        assert np.linalg.norm(sign - wanted) < 1e-3 * np.linalg.norm(wanted)
+        assert np.linalg.norm(product - matrix @ wanted) < 2e-4 * np.linalg.norm(matrix)
 
 
 @pytest.mark.parametrize("kind", ["symmetric", "forbidden"])

@@ -3,6 +3,7 @@
 `gpu_arithmetic.py` has the same as one kernel each, with every number that a step finds left on the device.
 """
 
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -17,6 +18,20 @@ BALANCE, NEAR_BALANCE = 30.0, 1.2
 they differ by less; within the second factor it stays."""
 NOTHING = 1e-9
 """Norms below this are taken for it, where something is divided by them."""
+
+
+def liftings(smallest: float) -> Iterator[tuple[float, float]]:
+    """(a, b) of each step X <- X (a X^2 + b), by which eigenvalues from `smallest` to 1 come to 1.
+
+    Newton and Schulz's iteration, each step scaled so that the smallest eigenvalue of interest grows the most. Of the
+    odd cubics that keep [low, 1] below 1, a x (3 - (a x)^2) / 2 with a^2 = 3 / (1 + low + low^2) lifts the lower end
+    furthest, to its value at 1, where it is the same (Chen and Chow 2014).
+    """
+    low = smallest
+    while low <= 1 - 1e-5:  # what is short of 1 is short of the trace, for each of m eigenvalues
+        scale = (3.0 / (1.0 + low + low * low)) ** 0.5
+        yield -0.5 * scale**3, 1.5 * scale
+        low = 0.5 * scale * low * (3.0 - (scale * low) ** 2)
 
 
 class LiftedArithmetic:
@@ -116,12 +131,25 @@ class LiftedArithmetic:
         size = float(self.norm(self.product(square, square))) ** 0.25 * 1.001
         return found / number(size), square / number(size * size)
 
-    def lifting(self, square: Any, scale: float) -> Any:
-        """1.5 scale I - .5 scale^3 square, in its place: what lifts small eigenvalues towards 1."""
+    def lifting(self, square: Any, factor: float, diagonal: float) -> Any:
+        """factor square + diagonal I, in its place."""
         number, at = square.dtype.type, self.xp.arange(len(square))
-        square *= number(-0.5 * scale**3)
-        square[at, at] += number(1.5 * scale)
+        square *= number(factor)
+        square[at, at] += number(diagonal)
         return square
+
+    def signed(self, matrix: Any, smallest: float) -> tuple[Any, Any]:
+        """The sign of a symmetric matrix, and matrix @ sign, by products alone.
+
+        Args:
+            smallest: eigenvalues below this share of the largest are not told apart from 0.
+        """
+        found = self.of_norm_one(matrix)
+        found, square = self.within_one(found, self.product(found, found))
+        for k, lifting in enumerate(liftings(smallest)):
+            square = self.product(found, found) if k else square
+            found = self.product(found, self.lifting(square, *lifting))
+        return found, self.product(matrix, found)
 
     def projected(self, matrix: Any, product: Any, sign: Any, trace: float) -> tuple[Any, Any]:
         """Half of `matrix` + `product`, moved so that its trace is nearer to `trace`; and by how much the shift moves.

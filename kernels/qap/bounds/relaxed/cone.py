@@ -56,24 +56,7 @@ class ByProducts:
         """Project about the last shift, correct it once, and keep it."""
         by = self._by
         matrix = by.less_diagonal(matrix, self.shift)
-        sign = self._sign(matrix)
-        found, more = by.projected(matrix, by.product(matrix, sign), sign, trace)
+        sign, product = by.signed(matrix, self.smallest)
+        found, more = by.projected(matrix, product, sign, trace)
         self.shift = self.shift + more
         return found
-
-    def _sign(self, matrix: Any) -> Any:
-        """Newton and Schulz's iteration, each step scaled so that the smallest eigenvalue of interest grows the most.
-
-        Of the odd cubics that keep [low, 1] below 1, a x (3 - (a x)^2) / 2 with a^2 = 3 / (1 + low + low^2) lifts the
-        lower end furthest, to its value at 1, where it is the same (Chen and Chow 2014).
-        """
-        by, low = self._by, self.smallest
-        found = by.of_norm_one(matrix)
-        found, square = by.within_one(found, by.product(found, found))
-        while True:
-            scale = (3.0 / (1.0 + low + low * low)) ** 0.5
-            found = by.product(found, by.lifting(square, scale))
-            low = 0.5 * scale * low * (3.0 - (scale * low) ** 2)
-            if low > 1 - 1e-5:  # what is short of 1 is short of the trace, for each of m eigenvalues
-                return found
-            square = by.product(found, found)

@@ -17,7 +17,10 @@ from kernels.qap.bounds.relaxed.arithmetic import (
     STEP,
     LiftedArithmetic,
 )
-from kernels.qap.bounds.relaxed.gpu_products import product
+from kernels.qap.bounds.relaxed.gpu_signs import Signs
+
+HALVES_FROM = 300
+"""Order from which signs are found by products of half floats."""
 
 _together = cp.ElementwiseKernel("T y, T z, float64 beta", "T found", "found = y + z * (T)(1.0 / beta)", "qap_together")
 _advance = cp.ElementwiseKernel(
@@ -122,14 +125,11 @@ class DeviceArithmetic(LiftedArithmetic):
     def __init__(self) -> None:
         super().__init__(cp)
         self._places: dict[int, Any] = {}
+        self._signs: Signs | None = None
 
     def number(self, value: float) -> Any:
         """See there."""
         return cp.array(value)
-
-    def product(self, left: Any, right: Any) -> Any:
-        """See there."""
-        return product(left, right)
 
     def together(self, y: Any, z: Any, beta: Any) -> Any:
         """See there."""
@@ -171,9 +171,17 @@ class DeviceArithmetic(LiftedArithmetic):
         _within_one(_squares(self.product(square, square)), found, square)
         return found, square
 
-    def lifting(self, square: Any, scale: float) -> Any:
+    def lifting(self, square: Any, factor: float, diagonal: float) -> Any:
         """See there."""
-        return _lifting(-0.5 * scale**3, 1.5 * scale, len(square), square)
+        return _lifting(factor, diagonal, len(square), square)
+
+    def signed(self, matrix: Any, smallest: float) -> tuple[Any, Any]:
+        """See there; of float32, from an order on that pays, by half floats."""
+        if matrix.dtype != cp.float32 or len(matrix) < HALVES_FROM:
+            return super().signed(matrix, smallest)
+        if self._signs is None or self._signs.order != len(matrix):
+            self._signs = Signs(len(matrix))
+        return self._signs(matrix, smallest)
 
     def projected(self, matrix: Any, product: Any, sign: Any, trace: float) -> tuple[Any, Any]:
         """See there."""

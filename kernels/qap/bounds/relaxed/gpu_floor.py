@@ -15,27 +15,31 @@ from kernels.qap.bounds.lower import Bound
 from kernels.qap.bounds.relaxed.ascent import Ascent, fits
 from kernels.qap.bounds.relaxed.cone import ByProducts
 from kernels.qap.bounds.relaxed.gpu_arithmetic import DeviceArithmetic
-from kernels.qap.bounds.relaxed.gpu_products import SPLIT_FROM, product
-from kernels.qap.estimate import RELAXED_N, relaxed_s
+from kernels.qap.bounds.relaxed.gpu_signs import Signs
+from kernels.qap.estimate import LARGE_N, relaxed_s, relaxes
 from kernels.qap.whole import in_integers
 from kernels.solution import Number
 
 if TYPE_CHECKING:
     from kernels.qap import QapOptions
 
-ARRAYS = 28
+ARRAYS = 32
 """Of n^4 float32 entries that lie on the device at once; those of float64 count twice."""
-CERTIFICATES = 4
+CERTIFICATES = 3
 """Without being named it is worked out where the time left is so many times that of its certificate."""
+LARGE_S = 100.0
+"""Without being named it leaves fewer seconds to the search, where there are more than `LARGE_N` facilities."""
 SMALLEST = 1e-4
 """See `ByProducts`. A tenth of it takes some more products a step; ten times as much costs some of the bound."""
 SHARE = 0.2
 """Of the time that steps take, at most so much goes into measuring what they have come to."""
-PATIENCE, LEAST_RISE = 60, 2.0**-13
+PATIENCE, LEAST_RISE = 60, 2.0**-15
 """It ends once so many steps have raised the bound by less than this share of itself."""
 SHARE_OF_ALL = 0.6
 """Of the time that is left, where nobody says: at these sizes the search is at its end within a second or two."""
-NAMED_S, UNNAMED_S, MOST_STEPS = 20.0, 2.0, 1500
+ORDER = 2048
+"""Of a matrix whose sign brings up the products."""
+NAMED_S, UNNAMED_S, MOST_STEPS = 20.0, 2.0, 6000
 """Where there is no time limit."""
 
 
@@ -44,10 +48,9 @@ def wanted(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadli
     if not options.wants("sdp"):
         return False
     if options.bounds == "auto":
-        searched_alone, (above, most) = options.method != "auto" or options.rounds is not None, RELAXED_N["gpu"]
-        if searched_alone or not above < problem.n <= most:
+        if options.method != "auto" or options.rounds is not None or not relaxes(problem.n, "gpu"):
             return False
-        if deadline.remaining_s < CERTIFICATES * relaxed_s(problem.n):
+        if deadline.remaining_s < max(CERTIFICATES * relaxed_s(problem.n), LARGE_S if problem.n > LARGE_N else 0.0):
             return False
     return 4 * ARRAYS * problem.n**4 < bytes_free()
 
@@ -122,12 +125,11 @@ def _factorised(matrix: Any) -> Any:
 
 
 def warm_up(problem: QuadraticAssignment) -> None:
-    """Load what the steps and a measurement need, and the products of large matrices."""
+    """Load what the steps and a measurement need, and the products of halves."""
     ascent = _ascent(problem)
     ascent.step()
     ascent.measure()
-    large = cupy.zeros((SPLIT_FROM, SPLIT_FROM), cupy.float32)
-    product(large, large)
+    Signs(ORDER)(cupy.eye(ORDER, dtype=cupy.float32), SMALLEST)
     cupy.get_default_memory_pool().free_all_blocks()
 
 

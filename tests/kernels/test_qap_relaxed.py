@@ -268,9 +268,21 @@ def test_the_largest_eigenvalue_is_estimated_from_products_and_shown_by_a_factor
     matrix = np.random.default_rng(order).normal(size=(order, order))
     matrix = matrix + matrix.T
     true, size = np.linalg.eigvalsh(matrix)[-1], np.linalg.norm(matrix)
-    assert abs(top(matrix, np) - true) <= 1e-3 * size
+    low, high = top(matrix, np)
+    assert true - 1e-3 * size <= low <= true + 1e-9 * size
+    assert low - 1e-9 * size <= high <= true + 1e-3 * size
     assert exceeds(true + 1e-9 * size, matrix, np.linalg.cholesky, np)
     assert not exceeds(true - 1e-9 * size, matrix, np.linalg.cholesky, np)
+
+
+def test_what_products_leave_open_is_halved_as_long_as_a_factorisation_shows_it() -> None:
+    matrix = np.random.default_rng(2).normal(size=(40, 40))
+    matrix = matrix + matrix.T
+    true, ascent = float(np.linalg.eigvalsh(matrix)[-1]), Ascent(grid())
+    for low, high in ((true - 1, true + 3), (true - 1e-3, true + 1e-3), (true, true + 1)):
+        found = ascent._lowered(low, high, 1e-9, matrix)
+        assert true - 1e-9 <= found <= true + (high - low) / 32
+    assert ascent._lowered(true, true + 0.5, 1.0, matrix) == true + 0.5
 
 
 def test_the_penalty_follows_the_residuals() -> None:

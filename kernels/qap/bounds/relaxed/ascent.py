@@ -42,6 +42,9 @@ LARGEST = 2**49
 MARGINS = (2.0**-34, 2.0**-27, 2.0**-23, 2.0**-20, 2.0**-17, 2.0**-12)
 """Added to the expected eigenvalue, as shares of the matrix's norm, until a factorisation shows that it is enough."""
 
+HALVINGS = 6
+"""Of what products leave open about that eigenvalue: without them .06% of the bound was lost at nug30."""
+
 
 def fits(problem: QuadraticAssignment) -> bool:
     """True when the data are integers, of a size that leaves room for sums of assignments, and n is in range."""
@@ -163,8 +166,21 @@ class Ascent:
         inside = Frame(problem.n, xp, np.float64).inside(outside)
         inside = 0.5 * (inside + inside.T)
         size = float(self._by.norm(inside))
-        expected = self._beta * self._project.shift * self._unit * 2.0**-exponent if xp is np else top(inside, xp)
+        shift = self._beta * self._project.shift * self._unit * 2.0**-exponent if xp is np else 0.0
+        low, expected = (shift, shift) if xp is np else top(inside, xp)
         for margin in MARGINS:
             if exceeds(expected + size * margin, inside, self._factorise, xp):
-                return expected + size * margin, size
+                return self._lowered(low, expected + size * margin, size * MARGINS[0], inside), size
         return float(xp.linalg.eigvalsh(inside)[-1]) + size * MARGINS[0], size
+
+    def _lowered(self, low: float, high: float, near: float, inside: Any) -> float:
+        """As `high`, which no eigenvalue exceeds, and nearer to `low` unless it is near: n times it is lost."""
+        for _ in range(HALVINGS):
+            if high - low <= near:
+                break
+            between = 0.5 * (low + high)
+            if exceeds(between, inside, self._factorise, self._xp):
+                high = between
+            else:
+                low = between
+        return high

@@ -14,8 +14,12 @@ PRODUCTS = 60
 TINY = 1e-300
 
 
-def top(matrix: Any, xp: ModuleType) -> float:
-    """About the largest eigenvalue, by Lanczos' method with every vector kept orthogonal to all before it."""
+def top(matrix: Any, xp: ModuleType) -> tuple[float, float]:
+    """Two numbers between which the largest eigenvalue lies, nearly always: the second one can be too low.
+
+    By Lanczos' method, with every vector kept orthogonal to all before it: the largest eigenvalue in what they span,
+    and how far from it one of the matrix can be.
+    """
     order = len(matrix)
     steps = min(PRODUCTS, order)
     basis = xp.zeros((steps, order))
@@ -37,7 +41,7 @@ def top(matrix: Any, xp: ModuleType) -> float:
     diagonal, beside = diagonal[:taken], beside[:taken]
     between = beside[: taken - 1]
     values, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(between, 1) + np.diag(between, -1))
-    return float(values[-1] + beside[taken - 1] * abs(vectors[-1, -1]))
+    return float(values[-1]), float(values[-1] + beside[taken - 1] * abs(vectors[-1, -1]))
 
 
 def exceeds(value: float, matrix: Any, factorise: Callable[[Any], Any], xp: ModuleType) -> bool:

@@ -17,14 +17,15 @@ Sources: D. E. Knuth, "The Art of Computer Programming", volume 2, 4.2.2, theore
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from kernels.certificates.auction_rows import Block, Proof, blocks_of, heard, run_maxima, values_at
+from kernels.certificates.auction_rows import Block, Proof, block_of, ends_of, over, run_maxima, values_at
 from kernels.certificates.rounded import add_up, mul_down, sub_up, sum_down, sum_up, two_sum
 from kernels.problems import UNASSIGNED, Array, Csr
+from kernels.solution import unheard
 
 ROUNDING = 2.0**-50
 RELATIVE = 1e-9
@@ -46,13 +47,16 @@ class Benefits(Protocol):
     shape: tuple[int, int]
     error: float
     tiny: float
-    """What `blocks` gives is within `error` times its size, plus `tiny`, of the benefit; 0 where it is the benefit."""
+    """What `block` gives is within `error` times its size, plus `tiny`, of the benefit; 0 where it is the benefit."""
 
-    def blocks(self) -> Iterator[Block]:
-        """All rows in float64; -inf forbids."""
+    def ends(self) -> list[int]:
+        """0 and the ends of the blocks of rows."""
+
+    def block(self, first: int, last: int) -> Block:
+        """The rows from `first` to before `last` in float64; -inf forbids. Several threads ask."""
 
     def exact(self, rows: Array, columns: Array, values: Array) -> Exact:
-        """The benefits of permitted pairs whose entries in `blocks` are `values`."""
+        """The benefits of permitted pairs whose entries in `block` are `values`."""
 
     def chosen(self, rows: Array, columns: Array) -> Exact | None:
         """The benefits of pairs; None when one is forbidden."""
@@ -69,9 +73,13 @@ class Matrix:
         self._dtype = (weights.values if isinstance(weights, Csr) else weights).dtype
         self.error = 2.0**-52 if self._dtype == np.int64 else 0.0
 
-    def blocks(self) -> Iterator[Block]:
+    def ends(self) -> list[int]:
+        """See `Benefits`."""
+        return ends_of(self.weights)
+
+    def block(self, first: int, last: int) -> Block:
         """See `Benefits`. float32 stays what it is: it widens without error."""
-        return blocks_of(self.weights, self._dtype if self._dtype.kind == "f" else np.float64)
+        return block_of(self.weights, first, last, self._dtype if self._dtype.kind == "f" else np.float64)
 
     def exact(self, rows: Array, columns: Array, values: Array) -> Exact:
         """See `Benefits`."""
@@ -138,21 +146,25 @@ def _best_nets(benefits: Benefits, prices: Array, progress: Callable[[float], No
     n_rows = benefits.shape[0]
     high, low = np.full(n_rows, -np.inf), np.zeros(n_rows)
     top, error = float(prices.max(initial=0)), benefits.error + 2.0**-52 if benefits.error else 0.0
-    for block in heard(benefits.blocks(), n_rows, progress):
+
+    def look(first: int, last: int) -> None:
+        block = benefits.block(first, last)
         nets = block.nets(prices)
         best = block.maxima(nets, -np.inf)
         floor = best - 4 * (error * (np.abs(best) + top) + benefits.tiny) if error else best
         floor = np.where(best > -np.inf, floor, np.inf)
         rows, columns, values = block.where(nets >= block.spread(floor))
         if rows.size:
-            found = benefits.exact(block.first + rows, columns, values)
+            found = benefits.exact(first + rows, columns, values)
             net, rest = two_sum(found.high, -prices[columns])
             if error:
                 net, rest = two_sum(net, add_up(add_up(rest, found.low), found.error))
-            here, sizes = slice(block.first, block.first + block.n_rows), np.bincount(rows, minlength=block.n_rows)
+            here, sizes = slice(first, last), np.bincount(rows, minlength=block.n_rows)
             high[here] = run_maxima(net, sizes, -np.inf)
             equal = net == np.repeat(high[here], sizes)
             low[here] = run_maxima(np.where(equal, rest, -np.inf), sizes, 0.0)
+
+    over(benefits.ends(), look, progress)
     return high, low
 
 
@@ -189,10 +201,14 @@ def _part(share: float, size: float) -> float:
 def smallest_sizes(benefits: Benefits, reject: Array) -> float:
     """S: the smallest non-zero size among each row's permitted entries and its reject price, summed over the rows."""
     smallest = np.full(benefits.shape[0], np.inf)
-    for block in benefits.blocks():
+
+    def look(first: int, last: int) -> None:
+        block = benefits.block(first, last)
         sizes = np.abs(block.values.astype(np.float64))
         sizes[sizes == 0] = np.inf
-        smallest[block.first : block.first + block.n_rows] = -block.maxima(-sizes, -np.inf)
+        smallest[first:last] = -block.maxima(-sizes, -np.inf)
+
+    over(benefits.ends(), look, unheard)
     if reject.size:
         smallest = np.minimum(smallest, np.where(reject == 0, np.inf, np.abs(reject)))
     return sum_down(smallest[np.isfinite(smallest)]) * (1 - 4 * benefits.error)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kernels.certificates.auction_rows import Proof, blocks_of, heard, values_at
+from kernels.certificates.auction_rows import Proof, block_of, ends_of, over, values_at
 from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.sparse import Auction
 
@@ -71,11 +71,14 @@ def _largest(weights: Array | Csr, reject: Array | None) -> int:
 
 def _best_nets(problem: Auction, prices: Array, k: int, progress: Callable[[float], None]) -> Array:
     """2^k times u_i = max(reject_i, max_j b_ij - p_j), NONE for a row that has neither."""
-    n_rows = problem.shape[0]
-    best = np.full(n_rows, NONE, np.int64)
-    for block in heard(blocks_of(problem.weights, np.int64), n_rows, progress):
+    best = np.full(problem.shape[0], NONE, np.int64)
+
+    def look(first: int, last: int) -> None:
+        block = block_of(problem.weights, first, last, np.int64)
         scaled = block._replace(values=block.values << k) if k else block
-        best[block.first : block.first + block.n_rows] = scaled.maxima(scaled.nets(prices), NONE)
+        best[first:last] = scaled.maxima(scaled.nets(prices), NONE)
+
+    over(ends_of(problem.weights), look, progress)
     return best if problem.reject is None else np.maximum(best, problem.reject.astype(np.int64) << k)
 
 

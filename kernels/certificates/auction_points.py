@@ -11,13 +11,11 @@ Sources: T. J. Dekker, "A floating-point technique for extending the available p
 26 (2005), propositions 3.1 to 3.3 (TwoProduct under underflow: at most 5 times 2^-1074 is lost).
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 from scipy.spatial.distance import cdist
 
 from kernels.certificates.auction_floats import Exact
-from kernels.certificates.auction_rows import ENTRIES, Block
+from kernels.certificates.auction_rows import ENTRIES, Block, ends_of_rows
 from kernels.certificates.rounded import SPLITTER, two_sum
 from kernels.problems import Array
 from kernels.problems.points import Points
@@ -40,19 +38,17 @@ class Distances:
         self.error = (self.dimension + 8) * 2.0**-52
         self.tiny = {"cityblock": 0.0, "sqeuclidean": 2.0**-1060, "euclidean": 2.0**-530}[self.metric] * self.dimension
 
-    def blocks(self) -> Iterator[Block]:
+    def ends(self) -> list[int]:
         """See `Benefits`."""
-        m, n = self.shape
-        k = n if self.neighbours is None else self.neighbours.shape[1]
-        step = max(1, ENTRIES // k)
-        for first in range(0, m, step):
-            last = min(m, first + step)
-            if self.neighbours is None:
-                yield Block(first, -cdist(self.x[first:last], self.y, self.metric))
-                continue
-            columns = self.neighbours[first:last].reshape(-1)
-            sizes = np.full(last - first, k)
-            yield Block(first, self._exact(np.repeat(np.arange(first, last), k), columns).high, columns, sizes)
+        return ends_of_rows(self.shape[0], self.shape[1] if self.neighbours is None else self.neighbours.shape[1])
+
+    def block(self, first: int, last: int) -> Block:
+        """See `Benefits`."""
+        if self.neighbours is None:
+            return Block(first, -cdist(self.x[first:last], self.y, self.metric))
+        columns, k = self.neighbours[first:last].reshape(-1), self.neighbours.shape[1]
+        high = self._exact(np.repeat(np.arange(first, last), k), columns).high
+        return Block(first, high, columns, np.full(last - first, k))
 
     def exact(self, rows: Array, columns: Array, values: Array) -> Exact:
         """See `Benefits`."""

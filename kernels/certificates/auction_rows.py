@@ -1,11 +1,13 @@
 """The benefits of an auction read in blocks of rows, for its certificate: net benefits, their maxima, chosen pairs."""
 
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernels.certificates.threads import in_threads
 from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.solution import Number
 
@@ -53,7 +55,7 @@ class Block(NamedTuple):
 
     def nets(self, prices: Array) -> Array:
         """Benefits minus prices, in the shape of `values`."""
-        return np.asarray(self.values - (prices if self.columns is None else prices[self.columns]))
+        return np.asarray(self.values - (prices if self.columns is None else prices.take(self.columns)))
 
     def maxima(self, entries: Array, empty: Any) -> Array:
         """The largest of each row's `entries` (in the shape of `values`); `empty` for a row without any."""
@@ -84,29 +86,50 @@ def run_maxima(entries: Array, sizes: Array, empty: Any) -> Array:
     return found
 
 
-def blocks_of(weights: Array | Csr, dtype: Any) -> Iterator[Block]:
-    """All rows of `weights`, some ENTRIES at a time, in `dtype`."""
-    n_rows = weights.shape[0]
+def ends_of(weights: Array | Csr) -> list[int]:
+    """0 and the ends of the blocks of rows, of some ENTRIES each."""
     if not isinstance(weights, Csr):
-        step = max(1, ENTRIES // weights.shape[1])
-        for first in range(0, n_rows, step):
-            yield Block(first, weights[first : first + step].astype(dtype, copy=False))
-        return
-    first = 0
-    while first < n_rows:
-        last = int(np.searchsorted(weights.indptr, weights.indptr[first] + ENTRIES, side="right")) - 1
-        last = min(n_rows, max(first + 1, last))
-        edges = slice(int(weights.indptr[first]), int(weights.indptr[last]))
-        sizes = np.diff(weights.indptr[first : last + 1])
-        yield Block(first, weights.values[edges].astype(dtype, copy=False), weights.indices[edges], sizes)
-        first = last
+        return ends_of_rows(*weights.shape)
+    ends, n_rows = [0], int(weights.shape[0])
+    while ends[-1] < n_rows:
+        last = int(np.searchsorted(weights.indptr, weights.indptr[ends[-1]] + ENTRIES, side="right")) - 1
+        ends.append(min(n_rows, max(ends[-1] + 1, last)))
+    return ends
 
 
-def heard(blocks: Iterator[Block], n_rows: int, progress: Callable[[float], None]) -> Iterator[Block]:
-    """The same blocks; `progress` hears which fraction of the rows is done."""
-    for block in blocks:
-        yield block
-        progress((block.first + block.n_rows) / n_rows)
+def ends_of_rows(n_rows: int, each: int) -> list[int]:
+    """The same where every row has as many entries."""
+    return [*range(0, n_rows, max(1, ENTRIES // each)), n_rows]
+
+
+def block_of(weights: Array | Csr, first: int, last: int, dtype: Any) -> Block:
+    """The rows from `first` to before `last`, in `dtype`."""
+    if not isinstance(weights, Csr):
+        return Block(first, weights[first:last].astype(dtype, copy=False))
+    edges, sizes = (
+        slice(int(weights.indptr[first]), int(weights.indptr[last])),
+        np.diff(weights.indptr[first : last + 1]),
+    )
+    return Block(first, weights.values[edges].astype(dtype, copy=False), weights.indices[edges], sizes)
+
+
+def over(ends: list[int], work: Callable[[int, int], None], progress: Callable[[float], None]) -> None:
+    """`work(first, last)` for each block of rows, by several threads: NumPy gives way to others within an array.
+
+    `progress` hears which fraction of the rows is done, in the thread that calls.
+    """
+    caller, counting, done = threading.get_ident(), threading.Lock(), 0
+
+    def counted(first: int, last: int) -> None:
+        nonlocal done
+        work(first, last)
+        with counting:
+            done += last - first
+        if threading.get_ident() == caller:
+            progress(done / ends[-1])
+
+    in_threads(counted, ends, ())
+    progress(1.0)
 
 
 def values_at(weights: Array | Csr, rows: Array, columns: Array) -> tuple[Array, bool]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from kernels import SOLVERS, Array, Certificate, Csr, Deadline, Device, Solution, Termination, solve_and_prove
+from kernels.certificates import auction_rows
 from tests.instances import auction as instances
 from tests.instances.auction_strange import KINDS, Strange, strange
 from tests.oracles import auction as oracle
@@ -166,3 +167,39 @@ def test_the_certificate_says_how_far_it_has_come() -> None:
         assert len(heard) > 1
         assert heard == sorted(heard)
         assert heard[-1] == 1
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float32, np.float64])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_blocks_in_several_threads_are_those_in_one(dtype: Any, sparse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every row is looked at once, whoever does it, and what is heard only grows."""
+    rng = np.random.default_rng(3)
+    n = 700
+    benefit: Any = rng.integers(0, 10**6, (n, n)).astype(dtype)
+    if sparse:
+        keep = (rng.random((n, n)) < 0.3) | np.eye(n, dtype=bool)
+        keep[5:9] = np.eye(n, dtype=bool)[5:9]
+        at = np.flatnonzero(keep)
+        benefit = Csr(np.concatenate([[0], np.cumsum(keep.sum(axis=1))]), at % n, benefit.reshape(-1)[at], (n, n))
+    problem = CARD.build({"benefit": benefit}, CARD.options())
+    prices = rng.integers(0, 10**5, n).astype(np.float64) / 4
+    given = Solution(
+        Termination.TIME_LIMIT, "auction", {"assignment": np.arange(n), "prices": prices, "profits": np.zeros(n)}
+    )
+    told = []
+    for threads in (1, 8):
+        monkeypatch.setattr(auction_rows, "ENTRIES", 2000)
+        monkeypatch.setattr("kernels.certificates.threads.THREADS", threads)
+        heard: list[float] = []
+        told.append(CARD.certify(problem, given, heard.append))
+        assert heard == sorted(heard)
+        assert heard[-1] == 1.0
+    assert told[0] == told[1]
+    rows = problem.weights
+    least = 0.0
+    for i in range(n):
+        row = rows.indices[rows.indptr[i] : rows.indptr[i + 1]] if isinstance(rows, Csr) else np.arange(n)
+        values = rows.values[rows.indptr[i] : rows.indptr[i + 1]] if isinstance(rows, Csr) else rows[i]
+        least += float((values.astype(np.float64) - prices[row]).max())
+    assert told[0].bound is not None
+    assert float(told[0].bound) == pytest.approx(least + prices.sum(), abs=1.0)

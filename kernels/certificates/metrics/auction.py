@@ -1,6 +1,6 @@
 """The certificate of an auction between points whose benefits are minus a metric's costs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -17,7 +17,7 @@ TINY = 2.0**-1000
 
 
 class Benefits:
-    """What `auction_floats.py` reads of benefits. Sizes in `blocks` are cut by their error: none is too large."""
+    """What `auction_floats.py` reads of benefits. Sizes in a `block` are cut by their error: none is too large."""
 
     error = 2.0**-50
     neighbours = None
@@ -31,11 +31,16 @@ class Benefits:
         """Twice the largest error of a cost."""
         return max(2 * float(block.error.max()) for block in self._costs.blocks()) + 2 * TINY
 
-    def blocks(self) -> Iterator[Block]:
-        """All rows; see `auction_floats.Benefits`."""
-        for first, values, error in self._costs.blocks():
-            cut = np.maximum(np.abs(values) - error, TINY * (error > 0))
-            yield Block(first, -np.copysign(cut, values))
+    def ends(self) -> list[int]:
+        """See `auction_floats.Benefits`."""
+        return [*self._costs.starts(), self.shape[0]]
+
+    def block(self, first: int, last: int) -> Block:
+        """See `auction_floats.Benefits`: the rows from `first` on are one block of `ends`."""
+        _, values, error = self._costs.block(first)
+        assert len(values) == last - first
+        cut = np.maximum(np.abs(values) - error, TINY * (error > 0))
+        return Block(first, -np.copysign(cut, values))
 
     def exact(self, rows: Array, columns: Array, values: Array) -> Exact:
         """See `auction_floats.Benefits`."""

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -44,6 +45,7 @@ SMALL = 1 << 12
 """Entries below which a problem is swept in float64."""
 SELDOM, EXTREME = 1.6, 4.0
 """A cut that is listed for kinds and for shapes that are seldom met takes so many times the estimate of the best."""
+KEEPS = "-DKEEPS=1"
 Ways = dict[tuple[str, ...], float]
 """What may be compiled for a size: its time, in times of the best."""
 
@@ -65,20 +67,22 @@ class Kind:
         """All cuts of m x n, as `gpu_launch.Dense` and `gpu_clouds.PointClouds` choose among them."""
         size = MatrixSize(m, n, self.storage, teams, CLUSTER, False, False)
         if self.method == "points":
-            return _times(replace(size, stores=True, points=True, group_bytes=SHARED_BYTES).cuts())
-        found = sorted(size.cuts(), key=lambda one: one[0])
+            return _of_size(replace(size, stores=True, points=True, group_bytes=SHARED_BYTES))
         if self.method == "fused":
-            return _times(found)
-        if found and found[0][1].keeps:
-            return _times((time, cut) for time, cut in found if cut.keeps)
-        stored = _times(replace(size, stores=True).cuts())
-        return {(*way, *gpu_launch.STORES): time for way, time in stored.items()}
+            return _of_size(size)
+        found = _of_size(size)
+        if found and KEEPS in min(found, key=lambda way: found[way]):
+            return {way: time for way, time in found.items() if KEEPS in way}
+        return {(*way, *gpu_launch.STORES): time for way, time in _of_size(replace(size, stores=True)).items()}
 
 
-def _times(cuts: Iterable[tuple[float, Geometry]]) -> Ways:
+@lru_cache(maxsize=1 << 14)
+def _of_size(size: MatrixSize) -> Ways:
+    """Kept: kinds are asked for the same sizes."""
     found: Ways = {}
-    for time, cut in cuts:
-        found[cut.defines] = min(time, found.get(cut.defines, time))
+    for time, cut in size.cuts():
+        way = cut.defines
+        found[way] = min(time, found.get(way, time))
     least = min(found.values(), default=1.0)
     return {way: time / least for way, time in found.items()}
 

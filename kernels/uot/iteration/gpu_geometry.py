@@ -21,6 +21,7 @@ SPARE = (
 OWN_HISTORY = 320  # columns of a block up to which the acceleration's vectors stay in shared memory
 ALIKE = 4 / 3
 """For nearly every size, what is compiled ahead has a cut within so many times the estimate of the best."""
+NAMES = ("ELEM", "Q", "LANES", "RR", "CS", "THREADS", "SENDERS", "RECEIVERS", "KEEPS", "DEPTH", "LAG", "FILLS")
 Forms = frozenset[tuple[str, ...]]
 NONE: Forms = frozenset()
 
@@ -75,11 +76,15 @@ class Geometry:
     @property
     def defines(self) -> tuple[str, ...]:
         """Compile-time constants of this geometry."""
-        names = {"ELEM": self.element, "Q": self.pieces, "LANES": self.lanes, "RR": self.rows, "CS": self.cluster}
-        names |= {"THREADS": self.threads, "SENDERS": SENDERS, "RECEIVERS": self.receivers, "KEEPS": int(self.keeps)}
-        names |= {"DEPTH": self.depth, "LAG": self.lag}
-        names["FILLS"] = int(not self.checks)
-        return tuple(f"-D{name}={value}" for name, value in names.items())
+        shape = self.element, self.pieces, self.lanes, self.rows, self.cluster, self.threads
+        passing = SENDERS, self.receivers
+        return _defines(*shape, *passing, int(self.keeps), self.depth, self.lag, int(not self.checks))
+
+
+@functools.cache
+def _defines(*values: int) -> tuple[str, ...]:
+    """Kept: a choice among what is compiled asks hundreds of cuts, and few differ in these."""
+    return tuple(f"-D{name}={value}" for name, value in zip(NAMES, values, strict=True))
 
 
 def _size(element: int) -> int:

@@ -110,8 +110,8 @@ HEAVY: dict[str, list[tuple[str, dict[str, Any], float]]] = {
     ],
     "lowrank": [
         ("lowrank.points(700, 700, 3)", {"starts": 1}, 9),
-        ("lowrank.points(30000, 20000, 5)", {"rank": 20, "starts": 1}, 4),
-        ("lowrank.costs(2000, 1500)", {"starts": 1}, 4),
+        ("lowrank.points(30000, 20000, 5)", {"rank": 20, "starts": 1}, 1.5),
+        ("lowrank.costs(2000, 1500)", {"starts": 1}, 1.5),
     ],
     "lawler": [
         ("lawler.general(40, 40)", {"rounds": 4, "sweeps": 3}, 20),

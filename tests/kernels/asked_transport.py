@@ -19,7 +19,6 @@ from kernels.uot.iteration.gpu_geometry import (
     ALIKE,
     SHARED_BYTES,
     STORAGE,
-    Geometry,
     MatrixSize,
     NoGeometry,
     geometry,

@@ -37,15 +37,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("pictures"))
     parser.add_argument("--reg", type=float, default=0.002, help="in squared colour distance; colours are in [0, 1]^3")
     parser.add_argument("--reg-m", type=float, default=0.1, help="how much a share of pixels may change: less is freer")
-    parser.add_argument("--shrink", type=int, default=1, help="write pictures smaller by this factor")
+    parser.add_argument("--shrink", type=int, default=1, help="draw pictures smaller by this factor, to 4")
     arguments = parser.parse_args()
-    day, dusk = draw_day(), draw_dusk()
+    day, dusk = draw_day(arguments.shrink), draw_dusk(arguments.shrink)
     (x, a), (y, b) = palette(day, DAY), palette(dusk, DUSK)
     plan, answer = solve(arguments, x, y, a, b)
     moved = recolour(day, x, plan @ y / plan.sum(axis=1, keepdims=True))
     arguments.out.mkdir(parents=True, exist_ok=True)
     for name, picture in (("day", day), ("dusk", dusk), ("day_as_dusk", moved)):
-        write_png(arguments.out / f"{name}.png", shrink(picture, arguments.shrink))
+        write_png(arguments.out / f"{name}.png", picture)
     certificate, ms = answer["certificate"], answer["timings_ms"]
     print(f"{len(x)} x {len(y)} colours, {answer['method']} on {answer['device']}: {answer['iterations']} sweeps,")
     print(f"relative gap {certificate['gap_rel']:.1e}, solve {ms['solve']:.1f} ms, total {ms['total']:.1f} ms")
@@ -104,28 +104,29 @@ def recolour(picture: Array, colours: Array, become: Array) -> Array:
     return np.asarray(np.clip(pixels + shift, 0, 1).reshape(picture.shape))
 
 
-def draw_day() -> Array:
+def draw_day(shrink: int) -> Array:
     """Hills under a clear noon sky, a lake in front."""
     sky = (np.array([0.25, 0.52, 0.86]), np.array([0.80, 0.90, 0.97]))
     hills = ([0.48, 0.60, 0.66], [0.30, 0.50, 0.36], [0.22, 0.43, 0.18])
-    return draw(
-        sky, [np.array(hill) for hill in hills], np.array([0.24, 0.50, 0.62]), (1450, 230), [1.0, 0.98, 0.85], 1
-    )
+    water, glow = np.array([0.24, 0.50, 0.62]), [1.0, 0.98, 0.85]
+    return draw(sky, [np.array(hill) for hill in hills], water, (1450, 230), glow, 1, shrink)
 
 
-def draw_dusk() -> Array:
+def draw_dusk(shrink: int) -> Array:
     """Another range at dusk, more of it sky."""
     sky = (np.array([0.17, 0.12, 0.35]), np.array([0.99, 0.60, 0.28]))
     hills = ([0.52, 0.27, 0.38], [0.33, 0.16, 0.27], [0.13, 0.08, 0.14])
-    return draw(sky, [np.array(hill) for hill in hills], np.array([0.45, 0.24, 0.32]), (560, 760), [1.0, 0.86, 0.55], 5)
+    water, glow = np.array([0.45, 0.24, 0.32]), [1.0, 0.86, 0.55]
+    return draw(sky, [np.array(hill) for hill in hills], water, (560, 760), glow, 5, shrink)
 
 
 def draw(
-    sky: tuple[Array, Array], hills: list[Array], water: Array, sun: tuple[int, int], glow: Any, seed: int
+    sky: tuple[Array, Array], hills: list[Array], water: Array, sun: tuple[int, int], glow: Any, seed: int, shrink: int
 ) -> Array:
-    """A landscape (HEIGHT, WIDTH, 3) in [0, 1]: graded sky with clouds, a sun, ranges of hills, water that reflects."""
+    """A landscape (height, width, 3) in [0, 1]: graded sky with clouds, a sun, ranges of hills, water that reflects."""
+    width, height = WIDTH // shrink, HEIGHT // shrink
     rng = np.random.default_rng(seed)
-    across, down = np.meshgrid(np.linspace(0, 1, WIDTH), np.linspace(0, 1, HEIGHT))
+    across, down = np.meshgrid(np.linspace(0, 1, width), np.linspace(0, 1, height))
     picture = sky[0] + (sky[1] - sky[0]) * np.clip(down / 0.65, 0, 1)[..., None] ** 1.3
     cloud = (
         np.clip(waves(rng, across, down * 4, 9) - 0.15, 0, 1)[..., None]
@@ -140,8 +141,8 @@ def draw(
         inside = down > ridge
         shade = 1 + 0.25 * waves(rng, across, down * 3, 8) - 0.5 * np.clip(down - ridge, 0, 0.3)
         picture = np.where(inside[..., None], np.clip(colour * shade[..., None], 0, 1), picture)
-    shore = int(0.78 * HEIGHT)
-    mirror = picture[shore - 1 : 2 * shore - HEIGHT - 1 : -1]
+    shore = int(0.78 * height)
+    mirror = picture[shore - 1 : 2 * shore - height - 1 : -1]
     ripple = (np.sin(down[shore:] * 900 + 6 * waves(rng, across, down * 6, 6)[shore:]) * 0.04)[..., None]
     picture[shore:] = np.clip(0.55 * mirror + 0.45 * water + ripple, 0, 1)
     return np.clip(picture + rng.normal(0, 0.006, picture.shape), 0, 1)
@@ -154,13 +155,6 @@ def waves(rng: np.random.Generator, across: Array, down: Array, octaves: int) ->
         kx, ky, phase = rng.normal(0, 3 * octave), rng.normal(0, 3 * octave), rng.random() * 6.3
         total += np.sin(kx * across * 2 + ky * down + phase) / octave
     return np.asarray(total / 2)
-
-
-def shrink(picture: Array, factor: int) -> Array:
-    """Average blocks of factor x factor pixels."""
-    height, width = (size // factor for size in picture.shape[:2])
-    blocks = picture[: height * factor, : width * factor].reshape(height, factor, width, factor, 3)
-    return np.asarray(blocks.mean(axis=(1, 3)))
 
 
 def write_png(path: Path, picture: Array) -> None:

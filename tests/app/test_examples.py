@@ -19,7 +19,7 @@ PROGRAMS = sorted(path.name for path in EXAMPLES.iterdir() if path.suffix in (".
 def test_example_runs(service: Service, tmp_path: Path, name: str) -> None:
     command = [sys.executable if name.endswith(".py") else "bash", str(EXAMPLES / name)]
     if name == "colour_transfer.py":
-        command += ["--url", service.url, "--out", str(tmp_path), "--shrink", "8"]
+        command += ["--url", service.url, "--out", str(tmp_path), "--shrink", "4"]
     env = os.environ | {"ALLOT_URL": service.url}
     done = subprocess.run(command, capture_output=True, text=True, timeout=90, env=env)
     assert done.returncode == 0, done.stderr

@@ -31,9 +31,14 @@ $(VENV)/warm: $(BIN)/allot
 	$(if $(CUBINS),$(BIN)/allot warm --cubins --for $(CUBINS))
 	@touch $@
 
-$(VENV)/dev: $(VENV)/warm
-	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[dev]'
-	@touch $(VENV)/warm $@ # pip has written $(BIN)/allot anew, which is nothing to compile for
+# what [dev] names, without allot itself: it stays as it is while it compiles
+$(VENV)/packages: $(BIN)/allot
+	$(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['dev'], sep='\n')" > $@.txt
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --requirement $@.txt
+	@touch $@
+
+$(VENV)/dev: $(VENV)/warm $(VENV)/packages
+	@touch $@
 
 install: $(VENV)/warm ## make .venv with the service (and CUDA where nvidia-smi shows a GPU; CUBINS=90 compiles its kernels for sm_90)
 

@@ -24,7 +24,7 @@ GPU_CALL_S, GPU_PROOF = 1e-2, 0.22
 """Of a search on a GPU, however short; and what a proof takes with one, beside the CPU alone."""
 TASKS, OPEN_BYTES = 64, 1 << 29
 """Nodes to which a tree is widened before they are dealt out, and their bytes at most (proof.py)."""
-DEVICE_BYTES = 96
+DEVICE_BYTES = 128
 """On a device, divided by n^4."""
 FIXED, SHORT_LOG = 20 * MIB, 4 * MIB
 LEDGER, FRONTIER = 24, 32 * MIB

@@ -5,6 +5,9 @@ remainders, is below rounding. They are one product of three times the length: a
 blocks 0 to 2 of the left one meet blocks 1 to 3 of the right one, which makes h h + h l + l h. Every matrix here is
 symmetric, so that the same rows serve on either side. Half floats have twice the rate of TF32. Rows are padded with
 zeros, so that each begins where a tensor core can read it.
+
+Source: H. Ootomo, R. Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the FP32
+theoretical peak performance", International Journal of High Performance Computing Applications 36 (2022).
 """
 
 from typing import Any

@@ -45,10 +45,10 @@ class Distances:
     def block(self, first: int, last: int) -> Block:
         """See `Benefits`."""
         if self.neighbours is None:
-            return Block(first, -cdist(self.x[first:last], self.y, self.metric))
+            return Block(-cdist(self.x[first:last], self.y, self.metric))
         columns, k = self.neighbours[first:last].reshape(-1), self.neighbours.shape[1]
         high = self._exact(np.repeat(np.arange(first, last), k), columns).high
-        return Block(first, high, columns, np.full(last - first, k))
+        return Block(high, columns, np.full(last - first, k))
 
     def exact(self, rows: Array, columns: Array, values: Array) -> Exact:
         """See `Benefits`."""

@@ -43,7 +43,6 @@ class Proof:
 class Block(NamedTuple):
     """Consecutive rows: `values` (rows, n_cols), or flat with the `columns` of the entries and `sizes` of the rows."""
 
-    first: int
     values: Array
     columns: Array | None = None
     sizes: Array | None = None
@@ -68,7 +67,7 @@ class Block(NamedTuple):
         return per_row[:, None] if self.sizes is None else np.repeat(per_row, self.sizes)
 
     def where(self, mask: Array) -> tuple[Array, Array, Array]:
-        """Rows (counted from `first`), columns and values of the entries of `mask`, rows ascending."""
+        """Rows (of the block), columns and values of the entries of `mask`, rows ascending."""
         at = np.flatnonzero(mask)
         if self.sizes is None:
             rows, columns = np.divmod(at, self.values.shape[1])
@@ -105,12 +104,10 @@ def ends_of_rows(n_rows: int, each: int) -> list[int]:
 def block_of(weights: Array | Csr, first: int, last: int, dtype: Any) -> Block:
     """The rows from `first` to before `last`, in `dtype`."""
     if not isinstance(weights, Csr):
-        return Block(first, weights[first:last].astype(dtype, copy=False))
-    edges, sizes = (
-        slice(int(weights.indptr[first]), int(weights.indptr[last])),
-        np.diff(weights.indptr[first : last + 1]),
-    )
-    return Block(first, weights.values[edges].astype(dtype, copy=False), weights.indices[edges], sizes)
+        return Block(weights[first:last].astype(dtype, copy=False))
+    edges = slice(int(weights.indptr[first]), int(weights.indptr[last]))
+    sizes = np.diff(weights.indptr[first : last + 1])
+    return Block(weights.values[edges].astype(dtype, copy=False), weights.indices[edges], sizes)
 
 
 def over(ends: list[int], work: Callable[[int, int], None], progress: Callable[[float], None]) -> None:

@@ -25,11 +25,11 @@ GPU_CALL_S, GPU_PROOF = 1e-2, 0.22
 TASKS, OPEN_BYTES = 64, 1 << 29
 """Nodes to which a tree is widened before they are dealt out, and their bytes at most (proof.py)."""
 DEVICE_BYTES = 128
-"""On a device, divided by n^4."""
+"""Of the semidefinite bound on a device, divided by n^4: arrays of float32, and of float64 while it is measured."""
 FIXED, SHORT_LOG = 20 * MIB, 4 * MIB
+"""Of every job; a tree's log up to the second is among them."""
 LEDGER, FRONTIER = 24, 32 * MIB
 """Of a tree that grows by levels (ledger.py): bytes for each byte of its log, and for what lies open at any time."""
-"""Of every job; a tree's log up to the second is among them."""
 RELAXED_N: dict[Device, tuple[int, int]] = {"cpu": (16, 48), "gpu": (16, 100)}
 """Above the first and up to the second `auto` works out the semidefinite bound (floor.py, gpu_floor.py)."""
 LARGE_N, LARGE_SHARE = 64, 4
@@ -43,7 +43,7 @@ def estimate(problem: QuadraticAssignment, options: "QapOptions", device: Device
     n = problem.n
     host, held = _host_bytes(n, options, device), _device_bytes(n, options, device)
     certify_s = pace() * _certify_s(problem, options)
-    if n > ENUMERATED_N and _relaxed(n, options, device):
+    if n > ENUMERATED_N and may_relax(n, options, device):
         certify_s += relaxed_s(n) if options.bounds != "auto" else 0.0  # `auto` keeps that time once it has begun
         host += LIFTED_BYTES * n**4
         held += DEVICE_BYTES * n**4 if device == "gpu" else 0
@@ -60,17 +60,17 @@ def relaxed_s(n: int) -> float:
     return float(pace() * (RELAXED_S * n**4 + FACTORED_S * n**6))
 
 
-def relaxes(n: int, device: Device) -> bool:
+def _relaxes(n: int, device: Device) -> bool:
     """Whether `auto` works out the semidefinite bound of so many facilities, if there is time."""
     above, most = RELAXED_N[device]
     return above < n <= most and (n <= LARGE_N or LARGE_SHARE * LIFTED_BYTES * n**4 <= host_bytes())
 
 
-def _relaxed(n: int, options: "QapOptions", device: Device) -> bool:
+def may_relax(n: int, options: "QapOptions", device: Device) -> bool:
     """Whether the semidefinite bound may be part of the answer."""
     if options.bounds != "auto":
         return options.wants("sdp")
-    return options.method == "auto" and options.rounds is None and relaxes(n, device)
+    return options.method == "auto" and options.rounds is None and _relaxes(n, device)
 
 
 def _search_s(problem: QuadraticAssignment, options: "QapOptions", device: Device) -> float:

@@ -40,7 +40,7 @@ class Benefits:
         _, values, error = self._costs.block(first)
         assert len(values) == last - first
         cut = np.maximum(np.abs(values) - error, TINY * (error > 0))
-        return Block(first, -np.copysign(cut, values))
+        return Block(-np.copysign(cut, values))
 
     def exact(self, rows: Array, columns: Array, values: Array) -> Exact:
         """See `auction_floats.Benefits`."""

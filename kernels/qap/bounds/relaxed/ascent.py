@@ -166,8 +166,10 @@ class Ascent:
         inside = Frame(problem.n, xp, np.float64).inside(outside)
         inside = 0.5 * (inside + inside.T)
         size = float(self._by.norm(inside))
-        shift = self._beta * self._project.shift * self._unit * 2.0**-exponent if xp is np else 0.0
-        low, expected = (shift, shift) if xp is np else top(inside, xp)
+        if xp is np:  # the projection is exact there, and has seen it
+            low = expected = self._beta * self._project.shift * self._unit * 2.0**-exponent
+        else:
+            low, expected = top(inside, xp)
         for margin in MARGINS:
             if exceeds(expected + size * margin, inside, self._factorise, xp):
                 return self._lowered(low, expected + size * margin, size * MARGINS[0], inside), size

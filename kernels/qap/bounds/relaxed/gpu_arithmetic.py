@@ -17,7 +17,7 @@ from kernels.qap.bounds.relaxed.arithmetic import (
     STEP,
     LiftedArithmetic,
 )
-from kernels.qap.bounds.relaxed.gpu_signs import Signs
+from kernels.qap.bounds.relaxed.gpu_signs import Signs, squares
 
 HALVES_FROM = 300
 """Order from which signs are found by products of half floats."""
@@ -113,12 +113,6 @@ _projected = cp.ElementwiseKernel(
 )
 
 
-def _squares(matrix: Any) -> Any:
-    """The sum of squares, by a library: CuPy's own sums are compiled anew for each size, for seconds."""
-    flat = matrix.reshape(-1)
-    return cp.dot(flat, flat)
-
-
 class DeviceArithmetic(LiftedArithmetic):
     """As there, of matrices on a device."""
 
@@ -139,7 +133,7 @@ class DeviceArithmetic(LiftedArithmetic):
         """See there; the norms are squared."""
         half, apart, moved = (cp.empty_like(y) for _ in range(3))
         _advance(lifted, *fixed, beta, y, z, half, apart, moved)
-        return y, half, [_squares(one) for one in (apart, y, lifted, moved, z)]
+        return y, half, [squares(one) for one in (apart, y, lifted, moved, z)]
 
     def balanced(self, norms: Any, beta: Any, unit: float) -> Any:
         """See there."""
@@ -164,11 +158,11 @@ class DeviceArithmetic(LiftedArithmetic):
 
     def of_norm_one(self, matrix: Any) -> Any:
         """See there."""
-        return _of_norm_one(matrix, _squares(matrix))
+        return _of_norm_one(matrix, squares(matrix))
 
     def within_one(self, found: Any, square: Any) -> tuple[Any, Any]:
         """See there."""
-        _within_one(_squares(self.product(square, square)), found, square)
+        _within_one(squares(self.product(square, square)), found, square)
         return found, square
 
     def lifting(self, square: Any, factor: float, diagonal: float) -> Any:

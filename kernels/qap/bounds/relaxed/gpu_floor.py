@@ -16,15 +16,13 @@ from kernels.qap.bounds.relaxed.ascent import Ascent, fits
 from kernels.qap.bounds.relaxed.cone import ByProducts
 from kernels.qap.bounds.relaxed.gpu_arithmetic import DeviceArithmetic
 from kernels.qap.bounds.relaxed.gpu_signs import Signs
-from kernels.qap.estimate import LARGE_N, relaxed_s, relaxes
+from kernels.qap.estimate import DEVICE_BYTES, LARGE_N, may_relax, relaxed_s
 from kernels.qap.whole import in_integers
 from kernels.solution import Number
 
 if TYPE_CHECKING:
     from kernels.qap import QapOptions
 
-ARRAYS = 32
-"""Of n^4 float32 entries that lie on the device at once; those of float64 count twice."""
 CERTIFICATES = 3
 """Without being named it is worked out where the time left is so many times that of its certificate."""
 LARGE_S = 100.0
@@ -39,20 +37,19 @@ SHARE_OF_ALL = 0.6
 """Of the time that is left, where nobody says: at these sizes the search is at its end within a second or two."""
 ORDER = 2048
 """Of a matrix whose sign brings up the products."""
-NAMED_S, UNNAMED_S, MOST_STEPS = 20.0, 2.0, 6000
+NAMED_S, UNNAMED_S = 20.0, 2.0
 """Where there is no time limit."""
+MOST_STEPS = 6000
 
 
 def wanted(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline) -> bool:
     """Whether it is named, or the time is enough for it, and the device's memory holds it."""
-    if not options.wants("sdp"):
+    if not may_relax(problem.n, options, "gpu"):
         return False
-    if options.bounds == "auto":
-        if options.method != "auto" or options.rounds is not None or not relaxes(problem.n, "gpu"):
-            return False
-        if deadline.remaining_s < max(CERTIFICATES * relaxed_s(problem.n), LARGE_S if problem.n > LARGE_N else 0.0):
-            return False
-    return 4 * ARRAYS * problem.n**4 < bytes_free()
+    least_s = max(CERTIFICATES * relaxed_s(problem.n), LARGE_S if problem.n > LARGE_N else 0.0)
+    if options.bounds == "auto" and deadline.remaining_s < least_s:
+        return False
+    return DEVICE_BYTES * problem.n**4 < bytes_free()
 
 
 def raise_floor(

@@ -92,12 +92,12 @@ class Signs:
     def __call__(self, matrix: Any, smallest: float) -> tuple[Any, Any]:
         """sign(matrix) and matrix @ sign(matrix), (m, m) float32: see `LiftedArithmetic.signed`."""
         left, right, whole, square, one = self._left, self._right, self._whole, self._square, self._one
-        over = _over_norm(_squares(matrix))
+        over = _over_norm(squares(matrix))
         self._halve(matrix, over, left)
         _multiply(left, left, square)
         self._halve(square, one, right)
         _multiply(right, right, whole)
-        over_size = _over_size(_squares(whole))
+        over_size = _over_size(squares(whole))
         scale = over * over_size
         self._halve(matrix, scale, left)
         for k, (factor, diagonal) in enumerate(liftings(smallest)):
@@ -131,7 +131,7 @@ def _multiply(left: Any, right: Any, into: Any) -> None:
     )  # fmt: skip
 
 
-def _squares(matrix: Any) -> Any:
+def squares(matrix: Any) -> Any:
     """The sum of squares, by a library: CuPy's own sums are compiled anew for each size, for seconds."""
     flat = matrix.reshape(-1)
     return cp.dot(flat, flat)

@@ -345,6 +345,23 @@ def test_whole_costs_are_not_rounded_without_a_word() -> None:
     assert certificate.objective == certificate.bound == 2**53 + 2
 
 
+@pytest.mark.parametrize("power", [275, -275, 41])
+@pytest.mark.parametrize("options", KINDS, ids=str)
+def test_powers_of_two_change_nothing_but_the_scale(options: dict[str, Any], power: int) -> None:
+    rng = np.random.default_rng(11)
+    inputs = {"cost": rng.random((7, 9)), "a": rng.random(7), "b": rng.random(9)}
+
+    def scaled(k: int) -> Solution:
+        units = {"reg": math.ldexp(0.1, k), "reg_m": [math.ldexp(r, k) for r in options.get("reg_m", ())]}
+        chosen = options | {name: value for name, value in units.items() if value}
+        return prove(inputs | {"cost": np.ldexp(inputs["cost"], k)}, **chosen)[0]
+
+    plain, other = scaled(0).arrays, scaled(power).arrays
+    np.testing.assert_array_equal(other["plan"], plain["plan"])
+    np.testing.assert_array_equal(other["f"], np.ldexp(plain["f"], power))
+    np.testing.assert_array_equal(other["g"], np.ldexp(plain["g"], power))
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("options", KINDS, ids=str)
 def test_the_gpu_agrees_with_the_cpu(options: dict[str, Any]) -> None:

@@ -52,8 +52,8 @@ class SideMarginals(Marginals):
         """The best potential of a side; `soft` is log sum_j weight_j exp((g_j - C_ij) / reg)."""
         xp, logs, r = self.xp, soft + self.log_weights[side], self.held[side]
         if self.kind == "l2":
-            top, level = (r / reg) * self.masses[side], math.log(r) - math.log(reg)  # the ratio may be 0 in floats
-            return reg * (top - _omega(xp, logs + level + top))
+            top = (r / reg) * self.masses[side]
+            return reg * (top - _omega(xp, logs + _log_ratio(r, reg) + top))
         with np.errstate(invalid="ignore"):
             found = self.log_masses[side] - logs
         if self.kind == "tv":
@@ -138,6 +138,12 @@ class SideMarginals(Marginals):
             return gap if moved == 0 else math.inf
         reach = self.spread + float(g.max() - g.min()) + float(f.max() - f.min())
         return gap + moved * (reach + reg * math.log1p(self.mass / moved))
+
+
+def _log_ratio(x: float, y: float) -> float:
+    """log(x / y), where x / y may be 0 in floats; the same bits for both in other units."""
+    (a, i), (b, j) = math.frexp(x), math.frexp(y)
+    return math.log(a / b) + (i - j) * math.log(2)
 
 
 def _omega(xp: Any, c: Vector) -> Vector:

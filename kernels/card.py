@@ -230,8 +230,16 @@ class Solver(Generic[Problem, OptionsOf]):
 
     def warm_up(self, device: Device) -> None:
         """Compile and run every kernel of `device` once on a tiny problem."""
-        for module in (self.modules[device], *self.compiled_proofs):
-            importlib.import_module(module).warm_up()
+        for step in self.steps(device):
+            step()
+
+    def steps(self, device: Device) -> list[Callable[[], None]]:
+        """What `warm_up` does, in parts that may run in processes of their own.
+
+        A module has one, or names several in `STEPS`: they can be pickled, and share little of what they compile.
+        """
+        modules = [importlib.import_module(name) for name in (self.modules[device], *self.compiled_proofs)]
+        return [step for module in modules for step in getattr(module, "STEPS", (module.warm_up,))]
 
 
 def _module(name: str) -> Any:

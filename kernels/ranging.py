@@ -5,11 +5,12 @@ those LLVM makes vectors, and a NaN lies beyond both infinities, so that it is a
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numba
 import numpy as np
 
+from kernels.compiling import njit
 from kernels.problems import ranges
 from kernels.problems.arrays import Costs, Indices32, Integers, untouched
 
@@ -21,10 +22,9 @@ SIGN, SIGN_32 = np.int64(63), np.int32(31)
 
 def _compiled(words: Any) -> Callable[[F], F]:
     """For memory that may not be written to, and so for any."""
-    njit: Any = numba.njit
     given = numba.types.Array(words, 1, "C", readonly=True)
     kept = numba.types.Array(words, 1, "C")
-    return cast(Callable[[F], F], njit(numba.void(given, numba.boolean, kept), cache=True, nogil=True))
+    return njit(numba.void(given, numba.boolean, kept), cache=True, nogil=True)
 
 
 @_compiled(numba.int64)

@@ -8,12 +8,13 @@ import functools
 import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numba
 import numpy as np
 
 from kernels.certificates.gpu.checksum import KEYS, STRIDE, _keys
+from kernels.compiling import njit
 from kernels.problems.arrays import Bytes
 
 WORD = 8
@@ -29,9 +30,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def _compiled(function: F) -> F:
     """For memory that may not be written to, and so for any."""
-    njit: Any = numba.njit
     both = numba.types.UniTuple(numba.uint64, 2)
-    return cast(F, njit(both(_WORDS, _WORDS, numba.int64), cache=True, nogil=True)(function))
+    return njit(both(_WORDS, _WORDS, numba.int64), cache=True, nogil=True)(function)
 
 
 @_compiled

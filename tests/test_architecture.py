@@ -102,6 +102,7 @@ NEVER = {
     "kernels": {"redis", "rq", "fastapi", "starlette", "app", "workers"},
 }
 NUMBA_MAY = {
+    "kernels/compiling.py",
     "kernels/ranging.py",
     "kernels/summing.py",
     "kernels/certificates/metrics/loops.py",

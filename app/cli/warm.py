@@ -10,9 +10,11 @@ import gc
 import os
 import time
 from argparse import Namespace
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 from kernels import SOLVERS, Device, keep_cubins, shelf, solve_each_form
 from workers.runtime import devices, warmed
@@ -22,6 +24,8 @@ RARELY = 50_000, 20, 100
 """When to look for garbage while compiling. A compiler makes millions of objects that stay: looking at Python's own
 pace takes a fifth of the time (226 s of one core for `lap`, 179 s so), and saves a few hundred MiB of a process that
 ends."""
+Pair = tuple[str, Device]
+Warmed = tuple[str, list[shelf.Form]]
 
 
 def warm(args: Namespace) -> int:
@@ -37,10 +41,9 @@ def warm(args: Namespace) -> int:
     print(f"Compiling the solvers for {' and '.join(there)} (once; a minute or two of two cores) ...", flush=True)
     told = []
     with ProcessPoolExecutor(mp_context=get_context("spawn"), initializer=gc.set_threshold, initargs=RARELY) as pool:
-        asked = {pool.submit(warm_one, *pair): pair for pair in pairs}
-        for done in as_completed(asked):
-            told.append((asked[done], done.result()))
-            name, device = asked[done]
+        for pair, found in warmed_in(pool, pairs):
+            told.append((pair, found))
+            name, device = pair
             print(f"  {len(told)} of {len(pairs)}: {name} on {device}", flush=True)
     for (name, device), (wrong, _) in told:
         if wrong:
@@ -52,7 +55,35 @@ def warm(args: Namespace) -> int:
     return int(any(wrong and device == "cpu" for (_, device), (wrong, _) in told))
 
 
-def warm_one(name: str, device: Device) -> tuple[str, list[shelf.Form]]:
+def warmed_in(pool: Executor, pairs: Iterable[Pair]) -> Iterator[tuple[Pair, Warmed]]:
+    """Warm each solver up in the processes of a pool; on a CPU its steps side by side first, and then what is left."""
+    left: dict[Pair, int] = {}
+    asked: dict[Future[Any], Pair] = {}
+    for name, device in pairs:
+        steps = steps_of(name) if device == "cpu" else []
+        left[name, device] = len(steps)
+        asked |= {pool.submit(step): (name, device) for step in steps}
+    last = {pool.submit(warm_one, *pair): pair for pair, steps in left.items() if not steps}
+    while waiting := asked.keys() | last.keys():
+        for done in wait(waiting, return_when=FIRST_COMPLETED).done:
+            if done in last:
+                yield last.pop(done), done.result()
+                continue
+            pair = asked.pop(done)  # what went wrong is said by `warm_one`, which comes to it again
+            left[pair] -= 1
+            if not left[pair]:
+                last[pool.submit(warm_one, *pair)] = pair
+
+
+def steps_of(name: str) -> list[Callable[[], None]]:
+    """The steps of a solver's warm-up on a CPU; none where they cannot be had, of which `warm_one` tells."""
+    try:
+        return SOLVERS[name].steps("cpu")
+    except Exception:  # whatever an import raises
+        return []
+
+
+def warm_one(name: str, device: Device) -> Warmed:
     """Compile one solver for one device; "" or what went wrong, and the CUDA kernels that it asked for."""
     choose_folder()
     try:

@@ -11,11 +11,11 @@ that leaves the columns of a row far apart.
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numba.extending import register_jitable
 
 from kernels.auction.cpu.phases import Packed
+from kernels.compiling import njit
 from kernels.problems import UNASSIGNED
 from kernels.problems.arrays import Indices32, Integers32, untouched
 
@@ -122,7 +122,7 @@ def _mean_reach(indptr: Indices32, edges: Indices32, place: Indices32) -> float:
     return sum_of_reaches / SAMPLE
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def walk(
     indptr: Indices32,
     edges: Indices32,

@@ -13,11 +13,11 @@ span of benefits.
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numba
 import numpy as np
 from numba.extending import register_jitable
 
 from kernels.auction.cpu.rows import Graph, Lists, reveal, two_best
+from kernels.compiling import njit
 from kernels.problems import UNASSIGNED
 from kernels.problems.arrays import Amount, Amounts, Flags, Indices, Indices32, Integers
 
@@ -59,7 +59,7 @@ def take(
     return q, kept
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def reduce_rows(graph: Graph, lists: Lists, matching: Matching, free: Indices, most_bids: int) -> tuple[int, int]:
     """Let the rows in `free` bid with epsilon 0, in two passes; returns how many stay in `free`, and the bids made.
 
@@ -280,7 +280,7 @@ def assign_along(root: int, nearest: int, touched: int, matching: Matching, sear
         j = back
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def augment_rows(
     graph: Graph, lists: Lists, matching: Matching, search: Search, free: Indices, first: int, most_scans: int
 ) -> tuple[int, int, int]:

@@ -16,11 +16,11 @@ lie flat, one after the other: in a matrix of two columns each address would be 
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numba.extending import register_jitable
 
 from kernels.auction.cpu.prefetch import prefetch
+from kernels.compiling import njit
 from kernels.problems import UNASSIGNED
 from kernels.problems.arrays import Indices32, Integers, Integers32
 
@@ -100,7 +100,7 @@ def _part_loose(packed: Packed, pairs: Pairs, epsilon: int, at_first: bool) -> i
     return waiting
 
 
-@numba.njit(inline="always")
+@njit(inline="always")
 def _fetch_row(i: np.uint32, packed: Packed) -> None:
     """Ask for the edges of row i ahead of their use."""
     for t in range(np.uint64(packed.indptr[i]), np.uint64(packed.indptr[i + np.uint32(1)]), LINE):
@@ -153,7 +153,7 @@ def _bid_in_turn(
     return first, waiting, bids, True
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def bid_in_phases(packed: Packed, pairs: Pairs, counts: Integers, knobs: Integers, most: int) -> bool:
     """Go on where the last call stopped, for about `most` bids; True once phases are over.
 

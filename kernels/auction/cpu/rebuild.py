@@ -12,11 +12,11 @@ Where the assignment is not the best one, no prices justify it. `settle` then en
 certificate tells how far off the answer is.
 """
 
-import numba
 import numpy as np
 from numba.extending import register_jitable
 
 from kernels.auction.cpu.rows import Graph
+from kernels.compiling import njit
 from kernels.problems.arrays import Floats, Indices, Integers
 
 
@@ -57,7 +57,7 @@ def _pop(heap: Integers, place: Indices, keys: Floats, size: int) -> int:
     return top
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def minus_down(x: float, y: float) -> float:
     """x - y rounded towards -inf."""
     s = x - y
@@ -66,13 +66,13 @@ def minus_down(x: float, y: float) -> float:
     return np.nextafter(s, -np.inf) if error < 0 else s
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def minus_up(x: float, y: float) -> float:
     """x - y rounded towards +inf."""
     return -minus_down(y, x)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def lower(graph: Graph, column_of: Indices, row_of: Indices, held: Floats, old: Floats) -> Floats:
     """The lowest prices at which every row keeps its column for best, given `old` ones at which it nearly does.
 
@@ -107,7 +107,7 @@ def lower(graph: Graph, column_of: Indices, row_of: Indices, held: Floats, old: 
     return prices
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def settle(
     graph: Graph,
     column_of: Indices,
@@ -148,7 +148,7 @@ def settle(
     return size
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def profits_of(graph: Graph, prices: Floats) -> Floats:
     """The best net benefit of every row, -inf for a row without edges."""
     profits = np.full(graph.indptr.size - 1, -np.inf)

@@ -11,12 +11,12 @@ Invariant between rounds (epsilon-complementary slackness): a row with a column 
 benefit; prices never fall; a column once sold stays sold.
 """
 
-import numba
 import numpy as np
 from numba.extending import register_jitable
 
 from kernels.auction.cpu.paths import Matching
 from kernels.auction.cpu.rows import Graph, Lists, two_best
+from kernels.compiling import njit
 from kernels.problems import UNASSIGNED
 from kernels.problems.arrays import Amount, Amounts, Indices, Integers, Records
 
@@ -85,7 +85,7 @@ def award(queue: Indices, n_queue: int, offers: Records, winner: Integers, sold:
     return kept
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def run_rounds(
     queue: Indices,
     n_queue: int,
@@ -116,7 +116,7 @@ def run_rounds(
     return n_queue, rounds, bids
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def keep_content(graph: Graph, lists: Lists, matching: Matching, epsilon: Amount, queue: Indices) -> int:
     """Unassign every row further than `epsilon` from its best net benefit; queue all without a column."""
     column_of, held, row_of, prices = matching
@@ -134,7 +134,7 @@ def keep_content(graph: Graph, lists: Lists, matching: Matching, epsilon: Amount
     return n_queue
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def best_nets(graph: Graph, lists: Lists, prices: Amounts, nets: Amounts) -> None:
     """Profits: the best net benefit of every row (`lowest` for a row without edges)."""
     for i in range(nets.size):

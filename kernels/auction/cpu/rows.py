@@ -7,10 +7,10 @@ left out, which bounds every edge that is not listed from then on.
 
 from typing import NamedTuple, cast
 
-import numba
 import numpy as np
 from numba.extending import register_jitable
 
+from kernels.compiling import njit
 from kernels.problems import Csr
 from kernels.problems.arrays import Amount, Amounts, Costs, Indices, Indices32, Integers32, untouched
 
@@ -79,7 +79,7 @@ def empty_lists(graph: Graph) -> Lists:
     )
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def seat_rows(graph: Graph, column_of: Indices, held: Amounts, row_of: Indices) -> None:
     """Fill in held and row_of for an earlier answer's column_of; a pair that is no edge any more is parted."""
     for i in range(column_of.size):
@@ -144,14 +144,14 @@ def reveal(i: int, graph: Graph, prices: Amounts, lists: Lists) -> None:
     lists.length[i], lists.rest[i] = size, rest
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def fill_lists(first: int, last: int, graph: Graph, prices: Amounts, lists: Lists) -> None:
     """Reveal rows first to last - 1."""
     for i in range(first, last):
         reveal(i, graph, prices, lists)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def bound_rows(first: int, last: int, graph: Graph, prices: Amounts, lists: Lists) -> None:
     """Empty the lists of rows first to last - 1; `rest` alone bounds their edges until they are revealed."""
     for i in range(first, last):

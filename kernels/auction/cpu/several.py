@@ -7,13 +7,13 @@ shortest augmenting paths. A small problem takes less time than the calls from P
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-import numba
 import numpy as np
 
 from kernels.auction.cpu.paths import Matching, Search, augment_rows, clean_search, reduce_rows
 from kernels.auction.cpu.rounds import best_nets, keep_content
 from kernels.auction.cpu.rows import Graph, Lists, empty_lists, fill_lists, graph_of
 from kernels.auction.scaling import NEAR
+from kernels.compiling import njit
 from kernels.problems import UNASSIGNED
 from kernels.problems.arrays import Amounts, Costs, Indices, Integers, Mask, untouched
 from kernels.problems.points import PointAuction
@@ -77,7 +77,7 @@ def _near(values: Amounts) -> Mask:
     return np.asarray(np.abs(exponents) <= NEAR)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def pair_each(
     first: Graph,
     values: Amounts,

@@ -5,10 +5,10 @@ keeps edges to columns that few rows know, and every column keeps its best edge:
 Where none is, phases end by their limit of bids. The exact finish reads whole rows, and finds what was left out.
 """
 
-import numba
 import numpy as np
 
 from kernels.auction.cpu.phases import ONE, TWO, Packed
+from kernels.compiling import njit
 from kernels.problems.arrays import Indices32, Integers32, untouched
 
 KEPT = 16
@@ -27,7 +27,7 @@ def thinned(packed: Packed, n_cols: int) -> Packed:
     return Packed(untouched(kept_indptr), kept[: kept_indptr[-1]])
 
 
-@numba.njit(inline="always")
+@njit(inline="always")
 def _count(edges: Integers32, start: int, end: int, guess: int | np.int64) -> int:
     """How many edges of a row are worth as much."""
     count = 0
@@ -36,7 +36,7 @@ def _count(edges: Integers32, start: int, end: int, guess: int | np.int64) -> in
     return count
 
 
-@numba.njit(inline="always")
+@njit(inline="always")
 def _floor_of(edges: Integers32, start: int, end: int) -> int:
     """A benefit that at least KEPT edges of a row reach, and few more if some guesses find it."""
     low = high = int(edges[2 * start + 1])
@@ -59,7 +59,7 @@ def _floor_of(edges: Integers32, start: int, end: int) -> int:
     return below
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def thin_rows(
     indptr: Indices32, edges: Indices32, limits: Integers32, kept_indptr: Indices32, kept: Integers32
 ) -> None:

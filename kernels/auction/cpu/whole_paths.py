@@ -8,12 +8,12 @@ Invariant between searches: every assigned row holds an edge of its best net ben
 
 from typing import NamedTuple
 
-import numba
 from numba.extending import register_jitable
 
 from kernels.auction.cpu.paths import Matching, assign_along, compact, drop_root, push
 from kernels.auction.cpu.rows import Graph
 from kernels.auction.cpu.whole_rows import two_best_of
+from kernels.compiling import njit
 from kernels.problems.arrays import Amount, Amounts, Flags, Indices, Integers
 
 
@@ -104,7 +104,7 @@ def _search(root: int, graph: Graph, matching: Matching, search: WholeSearch, st
         scanned += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def augment_whole(
     graph: Graph, matching: Matching, search: WholeSearch, free: Indices, first: int, most_scans: int, state: Integers
 ) -> tuple[int, int, int]:

@@ -5,11 +5,11 @@ reduce_whole  `reduce_rows` of `paths.py`: free rows bid with epsilon 0, which a
     best_whole    the best net benefits, for the answer
 """
 
-import numba
 from numba.extending import register_jitable
 
 from kernels.auction.cpu.paths import Matching, take
 from kernels.auction.cpu.rows import Graph
+from kernels.compiling import njit
 from kernels.problems import UNASSIGNED
 from kernels.problems.arrays import Amount, Amounts, Indices, Integers
 
@@ -30,7 +30,7 @@ def two_best_of(i: int, graph: Graph, prices: Amounts) -> tuple[int, Amount, int
     return at, best, second_at, second
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def part_loose(graph: Graph, matching: Matching, stack: Integers) -> int:
     """Free the rows that do not hold an edge of their best; lists all free rows, fills in `held` of the others."""
     column_of, held, row_of, prices = matching
@@ -52,7 +52,7 @@ def part_loose(graph: Graph, matching: Matching, stack: Integers) -> int:
     return waiting
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def reduce_whole(graph: Graph, matching: Matching, free: Indices, n_free: int, most_bids: int) -> tuple[int, int]:
     """Let the rows in `free` bid with epsilon 0, in two passes; returns how many stay in `free`, and the bids made.
 
@@ -80,7 +80,7 @@ def reduce_whole(graph: Graph, matching: Matching, free: Indices, n_free: int, m
     return n_free, bids
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def best_whole(graph: Graph, prices: Amounts, profits: Amounts) -> None:
     """Write every row's best net benefit to `profits`."""
     for i in range(profits.size):

@@ -10,12 +10,12 @@ is at most half a step, so low is smaller; and both together are less than a ste
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-import numba
 import numpy as np
 
 from kernels.certificates.swept.loops import jit, sweep_floats, sweep_integers
+from kernels.compiling import njit
 from kernels.problems import Array
 from kernels.problems.arrays import FORBIDDEN
 
@@ -26,7 +26,7 @@ LARGEST_TERM = 2.0**960
 
 def inlined(function: F) -> F:
     """Compile into whatever compiled function calls it."""
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function))
+    return njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function)
 
 
 @inlined

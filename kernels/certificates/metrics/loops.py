@@ -6,12 +6,12 @@ of a sum, which are short.
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-import numba
 import numpy as np
 
 from kernels.certificates.rounded import SPLITTER
+from kernels.compiling import njit
 from kernels.problems.arrays import Array
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -24,12 +24,12 @@ SMALL_FACTOR, SMALL_PRODUCT = 2.0**-450, 2.0**-900
 
 def jit(function: F) -> F:
     """Compile on first call, cached on disk, without the GIL, in strict IEEE 754."""
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    return njit(cache=True, nogil=True, error_model="numpy")(function)
 
 
 def inlined(function: F) -> F:
     """Compile into whatever compiled function calls it."""
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function))
+    return njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function)
 
 
 @inlined

@@ -9,11 +9,11 @@ with the least of their lines one by one, for many lines at once. Where lines ar
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-import numba
 import numpy as np
 
+from kernels.compiling import njit
 from kernels.problems.arrays import Array
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -32,12 +32,12 @@ what the last of them come to is not read."""
 
 def jit(function: F) -> F:
     """Compile on first call, cached on disk, without the GIL, in strict IEEE 754."""
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    return njit(cache=True, nogil=True, error_model="numpy")(function)
 
 
 def inlined(function: F) -> F:
     """Compile into whatever compiled function calls it."""
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function))
+    return njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function)
 
 
 @inlined

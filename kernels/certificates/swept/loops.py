@@ -6,12 +6,12 @@ vectors (vectors.py). No fast mathematics: TwoSum is written out, and is exact o
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-import numba
 import numpy as np
 
 from kernels.certificates.swept.vectors import LANES, ROWS, WIDE, narrow_rows, wide_rows
+from kernels.compiling import njit
 from kernels.problems import Array
 from kernels.problems.arrays import FORBIDDEN
 
@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def jit(function: F) -> F:
     """Compile on first call, cached on disk, without the GIL."""
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    return njit(cache=True, nogil=True, error_model="numpy")(function)
 
 
 @jit

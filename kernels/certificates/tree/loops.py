@@ -16,11 +16,12 @@ int64 throughout. Costs times the scale stay below 2^51 in sum, prices are cut t
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numba
 import numpy as np
 
+from kernels.compiling import njit
 from kernels.problems import Array
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -32,7 +33,7 @@ BARRED = 1 << 57
 
 
 def _compiled(function: F) -> F:
-    return cast(F, numba.njit(cache=True, nogil=True)(function))
+    return njit(cache=True, nogil=True)(function)
 
 
 def threads() -> int:

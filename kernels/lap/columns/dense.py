@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
+from kernels.compiling import njit
 from kernels.deadline import Deadline
 from kernels.lap.columns.level import FARTHEST, Cheapest, in_blocks
 from kernels.problems.arrays import Costs, Floats, Indices, Integers32
@@ -43,7 +44,7 @@ class SoftMinima(NamedTuple):
         return np.asarray(soft - softness * np.log(self.sums, out=np.zeros_like(soft), where=known))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def price_rows(cost: Costs, sign: int, v: Floats, rows: Indices, limits: Floats, turn: int, found: Cheapest) -> None:
     """Find for each of `rows` the columns whose reduced cost is below its limit, the least ones first."""
     n, most = cost.shape[1], found.columns.shape[1]

@@ -297,28 +297,27 @@ def suits_wide(weights: Costs, path_limit: int) -> bool:
     return weights.size > AT_ONCE and min(weights.shape) >= near.LANES and path_limit >= min(weights.shape)
 
 
-def warm_up(ties: Integers) -> None:
-    """Compile every step for all types, from small integers that leave rows for the paths."""
-    wide = ties.astype(np.int64) << 40
-    for weights in (ties.astype(np.int32), wide, ties.astype(np.float64), ties.astype(np.float32)):
-        prepared = prepared_costs(weights, False, False, True)
-        assert prepared is not None
-        for old in (None, Old(np.zeros(ties.shape[1], prepared.limits.dtype))):
-            for at_once in (0, AT_ONCE):
-                solve(weights, prepared, False, old, weights.size, Deadline(), at_once)
-        spread = prepared.cost * prepared.cost.dtype.type(3) + np.arange(len(ties)).astype(prepared.cost.dtype)
-        v, col_of = np.zeros(len(spread), prepared.limits.dtype), np.empty(len(spread), np.int64)
-        s = whole.new_whole(untouched(spread), prepared.limits, prepared.bits, v, col_of)
-        lists = near.new_near(s)
-        assert lists is not None
-        near_rows.list_in_pieces(s, lists, Deadline().expired)
-        as_wide = spread.dtype == v.dtype and v.itemsize == 8  # wide problems have no other types
-        if as_wide:
-            near_wide.seat_low(s, lists)
-        near_seats.seat_listed(s, lists)
-        if as_wide:
-            near_wide.level_free(s, lists, near_back.new_both(s, lists))
-        steps.list_free(s)
-        near_both.augment_both(s, lists, near_back.new_both(s, lists), 0, 0, 1)
-        near_search.search(s, lists, np.empty(len(spread), lists.costs.dtype), 1)
-        near_path.augment_near(s, lists, 0, 0, 1)
+def warm_up(dtype: Any, ties: Integers) -> None:
+    """Compile every step for costs of a type, from small integers that leave rows for the paths."""
+    weights: Costs = ties.astype(dtype) << 40 if dtype is np.int64 else ties.astype(dtype)  # beyond 32 bits
+    prepared = prepared_costs(weights, False, False, True)
+    assert prepared is not None
+    for old in (None, Old(np.zeros(ties.shape[1], prepared.limits.dtype))):
+        for at_once in (0, AT_ONCE):
+            solve(weights, prepared, False, old, weights.size, Deadline(), at_once)
+    spread = prepared.cost * prepared.cost.dtype.type(3) + np.arange(len(ties)).astype(prepared.cost.dtype)
+    v, col_of = np.zeros(len(spread), prepared.limits.dtype), np.empty(len(spread), np.int64)
+    s = whole.new_whole(untouched(spread), prepared.limits, prepared.bits, v, col_of)
+    lists = near.new_near(s)
+    assert lists is not None
+    near_rows.list_in_pieces(s, lists, Deadline().expired)
+    as_wide = spread.dtype == v.dtype and v.itemsize == 8  # wide problems have no other types
+    if as_wide:
+        near_wide.seat_low(s, lists)
+    near_seats.seat_listed(s, lists)
+    if as_wide:
+        near_wide.level_free(s, lists, near_back.new_both(s, lists))
+    steps.list_free(s)
+    near_both.augment_both(s, lists, near_back.new_both(s, lists), 0, 0, 1)
+    near_search.search(s, lists, np.empty(len(spread), lists.costs.dtype), 1)
+    near_path.augment_near(s, lists, 0, 0, 1)

@@ -9,10 +9,10 @@ look at a few dozen. Everything here is compiled by numba and runs without the G
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-import numba
 import numpy as np
 from numba.extending import register_jitable
 
+from kernels.compiling import njit
 from kernels.problems.arrays import Amount, Amounts, Indices, Indices32, Integers, Integers32
 
 BLOCK = 32
@@ -32,7 +32,7 @@ def jit(function: F) -> F:
     No NaN reaches the loops and the sign of zero decides nothing, which lets LLVM vectorise a minimum. Sums are never
     reordered, so results do not depend on the machine's vector width.
     """
-    return numba.njit(cache=True, nogil=True, **LOOP)(function)
+    return njit(cache=True, nogil=True, **LOOP)(function)
 
 
 def inner(function: F) -> F:

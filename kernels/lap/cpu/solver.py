@@ -11,6 +11,8 @@ shortlists. The steps here are in `path.py`, the shortlists in `shortlist.py`, b
 """
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -34,7 +36,7 @@ from kernels.lap.spatial import solver as spatial
 from kernels.lap.spatial.which import suits
 from kernels.lap.warm import cut, largest, proportionate
 from kernels.problems import Array, Assignment, InvalidProblem, Rejecting
-from kernels.problems.arrays import Amounts, Costs, transposed, untouched
+from kernels.problems.arrays import Amounts, Costs, Integers, transposed, untouched
 from kernels.problems.assignment import Looked
 from kernels.problems.points import PointAssignment
 from kernels.problems.ranked import Ranked
@@ -272,23 +274,47 @@ def _violator(state: State, turned: bool) -> dict[str, Array]:
 
 def warm_up() -> None:
     """Compile every step for float64 and int64, or load them from numba's cache."""
-    from kernels.lap import CARD, LapOptions
+    for step in STEPS:
+        step()
 
+
+def _warm_lists() -> None:
+    """The searches over shortlists, batches, the Monge rule, and the variants of the problem."""
     ranging.warm_up()
-    options = LapOptions()
-    ties = np.random.default_rng(0).integers(0, 3, (40, 40))  # row reductions leave rows that need a path
     corner_of(np.zeros((64, 64)))
     for dtype in (np.float64, np.int64):
-        for cost in (ties.astype(dtype), ties[:3, :3].astype(dtype)[None]):
-            solve(CARD.build({"cost": cost}, options), options, Deadline())
-        one: Costs = ties.astype(dtype)
-        for duals in ((None, None), (None, one[0])):
-            _by_shortlists(one, one, False, False, duals, one.size, Deadline())
-        _by_shortlists(one[:3], one[:3], False, False, (None, None), one.size, Deadline())
-    cpu_by_rows.warm_up(ties)
+        ties: Costs = TIES.astype(dtype)
+        _warm_one(ties[:3, :3][None])
+        for duals in ((None, None), (None, ties[0])):
+            _by_shortlists(ties, ties, False, False, duals, ties.size, Deadline())
+        _by_shortlists(ties[:3], ties[:3], False, False, (None, None), ties.size, Deadline())
     near_early.warm_up()
     cpu_rejecting.warm_up()
     between.warm_up()
     cpu_selected.warm_up()
     cpu_ranked.warm_up()
     spatial.warm_up(solve_one)
+
+
+def _warm_rows(*dtypes: Any) -> None:
+    """The searches by whole rows."""
+    for dtype in dtypes:
+        cpu_by_rows.warm_up(dtype, TIES)
+        _warm_one(TIES.astype(dtype))
+
+
+def _warm_one(cost: Costs) -> None:
+    from kernels.lap import CARD, LapOptions
+
+    options = LapOptions()
+    solve(CARD.build({"cost": cost}, options), options, Deadline())
+
+
+TIES: Integers = np.random.default_rng(0).integers(0, 3, (40, 40))
+"""Costs of which row reductions leave rows that need a path."""
+STEPS: tuple[Callable[[], None], ...] = (
+    _warm_lists,
+    partial(_warm_rows, np.int32, np.int64),
+    partial(_warm_rows, np.float64, np.float32),
+)
+"""What `warm_up` compiles, in parts that share little: each may have a process of its own."""

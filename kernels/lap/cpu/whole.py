@@ -13,9 +13,9 @@ are, once `order` has flipped those of negative ones. Labels are never negative,
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
+from kernels.compiling import njit
 from kernels.lap.cpu.shortlist import NIL, F, jit
 from kernels.problems.arrays import AnyIntegers, Costs, Indices, Indices32, Integers
 
@@ -27,7 +27,7 @@ STRIDE = 64
 def inlined(function: F) -> F:
     """As `jit`, and always inlined: handing the state over takes 200 ns, which is longer than reading a row."""
     options: dict[str, Any] = {"fastmath": {"nnan", "nsz"}, "error_model": "numpy", "forceinline": True}
-    return numba.njit(cache=True, nogil=True, **options)(function)
+    return njit(cache=True, nogil=True, **options)(function)
 
 
 class Whole(NamedTuple):

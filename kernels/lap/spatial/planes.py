@@ -16,9 +16,9 @@ to its box plus the least price, which is better close by. The larger of the two
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from kernels.compiling import njit
 from kernels.lap.cpu.threads import in_threads
 from kernels.lap.spatial.tree import Tree
 from kernels.problems.arrays import Floats, Indices
@@ -47,7 +47,7 @@ class Planes(NamedTuple):
     flat: Floats
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _solved(a: Floats, b: Floats, d: int) -> None:
     """Solve a s = b for a positive definite a, in place of b, by elimination."""
     for k in range(d):
@@ -62,7 +62,7 @@ def _solved(a: Floats, b: Floats, d: int) -> None:
         b[k] /= a[k, k]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def lay_planes(points: Floats, prices: Floats, starts: Indices, first: int, planes: Planes, kind: int) -> None:
     """Lay a plane under the columns starts[q] to starts[q + 1] - 1 of each node first + q."""
     slopes, middles, least, flat = planes

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from kernels.compiling import njit
 from kernels.deadline import Deadline
 from kernels.lap.columns.level import Cheapest, in_blocks
 from kernels.lap.spatial.planes import CITY, ROOT, SQUARED, planes_under
@@ -45,7 +46,7 @@ def offers_of(tree: Tree, base: Floats, rise: Floats, kind: int) -> Offers:
     return Offers(tree.points, tree.starts, tree.low, tree.high, base, rise, *planes)
 
 
-@numba.njit(inline="always")
+@njit(inline="always")
 def _distance(x: Floats, i: int, y: Floats, j: int, kind: int) -> float:
     total = 0.0
     for k in range(x.shape[1]):
@@ -54,7 +55,7 @@ def _distance(x: Floats, i: int, y: Floats, j: int, kind: int) -> float:
     return math.sqrt(total) if kind == ROOT else total
 
 
-@numba.njit(inline="always")
+@njit(inline="always")
 def to_box(x: Floats, i: int, offers: Offers, node: int, kind: int) -> float:
     """What a node offers row i at least (`planes.py`).
 
@@ -77,7 +78,7 @@ def to_box(x: Floats, i: int, offers: Offers, node: int, kind: int) -> float:
     return total + leaning + least
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def price_rows(x: Floats, rows: Indices, limits: Floats, offers: Offers, kind: int, found: Cheapest) -> None:
     """Find for each of `rows` the columns whose reduced cost is below its limit, the least ones first.
 
@@ -117,7 +118,7 @@ def price_rows(x: Floats, rows: Indices, limits: Floats, offers: Offers, kind: i
         found.counts[q] = count
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def price_edges(x: Floats, y: Floats, indptr: Indices, columns: Integers32, base: Floats, kind: int) -> Floats:
     """c_ij - base_j of every edge of a graph by rows, with the operations of `price_rows`."""
     values = np.empty(columns.size)

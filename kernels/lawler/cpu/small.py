@@ -1,8 +1,8 @@
 """Up to LARGEST_N free facilities: every permutation, in the order of a walk through their tree."""
 
 import numpy as np
-from numba import njit
 
+from kernels.compiling import njit
 from kernels.problems.arrays import Indices, Integers
 
 LARGEST_N = 8

@@ -17,8 +17,8 @@ All of it is exact: integers below 2^50 in size.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from kernels.compiling import njit
 from kernels.problems.arrays import Bytes, Indices, Integers, Words
 from kernels.qap.cpu.tabu import draw
 

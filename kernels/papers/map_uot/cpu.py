@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from kernels.compiling import njit
 from kernels.deadline import Deadline
 from kernels.problems.arrays import Floats, Reals
 from kernels.problems.transport import UnbalancedTransport

@@ -3,9 +3,9 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numba.extending import register_jitable
 
+from kernels.compiling import njit
 from kernels.problems.arrays import Amounts, Indices, Mask
 
 

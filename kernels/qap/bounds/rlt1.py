@@ -16,8 +16,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from kernels.compiling import njit
 from kernels.problems import QuadraticAssignment
 from kernels.problems.arrays import AnyIntegers, Indices, Integers
 from kernels.problems.quadratic import objective_bound

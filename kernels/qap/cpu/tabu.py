@@ -25,9 +25,9 @@ docs/notes/qap.md: what was tried, with its figures.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.extending import register_jitable
 
+from kernels.compiling import njit
 from kernels.lap.cpu.borrowed import borrowed
 from kernels.problems.arrays import Amount, Amounts, Bytes, Cost, Costs, Indices, Integers, Integers32, Words
 from kernels.qap.cpu import lanes

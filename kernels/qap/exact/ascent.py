@@ -7,9 +7,9 @@ room beyond which nothing is sought. What was tried is in docs/notes/qap.md.
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numba.extending import register_jitable
 
+from kernels.compiling import njit
 from kernels.problems.arrays import Bytes, Indices, Integers
 from kernels.qap.bounds.lap import assign
 from kernels.qap.exact.exclusion import exclude

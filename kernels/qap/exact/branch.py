@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numba.extending import register_jitable
 
+from kernels.compiling import njit
 from kernels.problems.arrays import Bytes, Indices, Integers, Mask
 from kernels.qap.bounds.rlt1 import DualAscent
 from kernels.qap.exact import symmetry

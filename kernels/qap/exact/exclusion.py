@@ -16,9 +16,9 @@ the leaders and prices shifted until the room is below 2^20, rounded down, so no
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numba.extending import register_jitable
 
+from kernels.compiling import njit
 from kernels.problems.arrays import Bytes, Floats32, Indices, Integers
 from kernels.qap.exact.layout import FEW
 

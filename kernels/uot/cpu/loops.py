@@ -14,9 +14,9 @@ and in float64 beyond, which keeps float32 sums good to about 1e-6.
 """
 
 import numpy as np
-from numba import njit
 from numba.extending import register_jitable
 
+from kernels.compiling import njit
 from kernels.problems.arrays import Floats, Reals
 from kernels.uot.cpu.exp2 import exp2
 

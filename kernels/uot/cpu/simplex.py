@@ -12,13 +12,13 @@ without flow leads up (the tree is strongly feasible). So no pivot without gain 
 
 from typing import Any
 
-import numba
 import numpy as np
 from numba.extending import register_jitable
 
+from kernels.compiling import njit
 from kernels.problems.arrays import Indices, Integers, Mask
 
-jit = numba.njit(cache=True, nogil=True)
+jit = njit(cache=True, nogil=True)
 inner = register_jitable(no_cfunc_wrapper=True)
 NOTHING = -1
 

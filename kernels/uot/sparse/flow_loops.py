@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from kernels.compiling import njit
 from kernels.problems.arrays import Floats, Indices, Indices32, Integers, Mask
 
 UNSEEN = -1

@@ -1,8 +1,8 @@
 """One half of a sweep over the stored entries, compiled by numba."""
 
 import numpy as np
-from numba import njit
 
+from kernels.compiling import njit
 from kernels.problems.arrays import Floats, Indices, Indices32
 from kernels.uot.cpu.exp2 import exp2
 

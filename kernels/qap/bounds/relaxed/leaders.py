@@ -4,8 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from kernels.compiling import njit
 from kernels.problems.arrays import AnyIntegers, Integers, Mask
 from kernels.qap.bounds.lap import assign
 

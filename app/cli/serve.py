@@ -79,11 +79,11 @@ def serve(args: Namespace) -> int:
         settings = settings_from(args)
         alone = args.workers != 0 and not settings.redis_url
         with (
-            bound(args.host, args.port, http.api_workers) as listeners,
+            bound(args.host, args.port, http.api_workers) as listener,
             redis_for(settings) as settings,
             memory_for(settings, alone) as settings,
         ):
-            _serve(listeners, settings, http, args)
+            _serve(listener, settings, http, args)
     except (CannotServe, Unavailable, OSError, ValueError) as wrong:
         print(f"allot: {wrong}", file=sys.stderr)
         return 2
@@ -111,31 +111,19 @@ def check_address(host: str, http: HttpSettings) -> None:
 
 
 @contextlib.contextmanager
-def bound(host: str, port: int, count: int = 1) -> Iterator[list[socket.socket]]:
-    """`count` sockets that listen on one port, among which the kernel divides connections; port 0 is a free one."""
+def bound(host: str, port: int, count: int = 1) -> Iterator[socket.socket]:
+    """A socket that listens, from which `count` processes will accept; port 0 is a free one. Raises CannotServe."""
     if count < 1:
         raise CannotServe(f"{count} API processes cannot answer; at least one is needed")
     family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    with contextlib.ExitStack() as stack:
-        listeners: list[socket.socket] = []
+    with socket.socket(family, kind, protocol) as listener:
         try:
-            if count > 1:  # a port that another service has is an error, and not a share of it
-                with socket.socket(family, kind, protocol) as alone:
-                    alone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                    alone.bind(address)
-                    address = alone.getsockname()
-            for _ in range(count):
-                listener = stack.enter_context(socket.socket(family, kind, protocol))
-                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                if count > 1:
-                    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-                listener.bind(address)
-                address = listener.getsockname()
-                listener.listen(BACKLOG)
-                listeners.append(listener)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(BACKLOG * count)
         except OSError as wrong:
             raise CannotServe(f"cannot listen on {host} port {port}: {wrong.strerror}") from None
-        yield listeners
+        yield listener
 
 
 @contextlib.contextmanager
@@ -168,7 +156,7 @@ def memory_for(settings: Settings, alone: bool) -> Iterator[Settings]:
             bring_home(settings)
 
 
-def _serve(listeners: list[socket.socket], settings: Settings, http: HttpSettings, args: Namespace) -> None:
+def _serve(listener: socket.socket, settings: Settings, http: HttpSettings, args: Namespace) -> None:
     """Workers and HTTP, until a signal. First nothing new is taken, then running jobs end, then HTTP does."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, MOST_FILES)), hard))
@@ -180,10 +168,10 @@ def _serve(listeners: list[socket.socket], settings: Settings, http: HttpSetting
             supervisor.start()
         try:
             check_address(args.host, http)
-            front = _Alone(listeners[0], settings, http) if len(listeners) == 1 else _Several(listeners, settings, http)
+            front = (_Alone if http.api_workers == 1 else _Several)(listener, settings, http)
             front.start()
             stack.enter_context(exported(front, settings, http))
-            host, port = listeners[0].getsockname()[:2]
+            host, port = listener.getsockname()[:2]
             shown = f"[{host}]" if ":" in host else host
             print(f"Allot listens on http://{shown}:{port}  (docs at /docs, data in {settings.data_dir})", flush=True)
             from workers.jobs.queue import Jobs  # takes a while to import, and workers have begun by now
@@ -230,17 +218,17 @@ class _Alone:
 class _Several(Front):
     """HTTP in processes of their own."""
 
-    def __init__(self, listeners: list[socket.socket], settings: Settings, http: HttpSettings) -> None:
-        self._counts = tempfile.TemporaryDirectory(prefix="allot-metrics-")
-        told = {"ALLOT_INSECURE": str(int(http.insecure)), COUNTS: self._counts.name}
-        super().__init__(listeners, {**os.environ, **settings.to_env(), **told})
+    def __init__(self, listener: socket.socket, settings: Settings, http: HttpSettings) -> None:
+        self._metrics = tempfile.TemporaryDirectory(prefix="allot-metrics-")
+        told = {"ALLOT_INSECURE": str(int(http.insecure)), COUNTS: self._metrics.name}
+        super().__init__(listener, http.api_workers, {**os.environ, **settings.to_env(), **told})
 
     @functools.cached_property
     def metrics(self) -> "Metrics":
         """Of all of them. Their module takes a second to import, and those who answer do not wait for it."""
         from app.http.metrics import Metrics
 
-        return Metrics(self._counts.name)
+        return Metrics(self._metrics.name)
 
     def check(self) -> None:
         """They are watched and started again; there is nothing to do here."""
@@ -248,7 +236,7 @@ class _Several(Front):
     def stop(self, within_s: float) -> None:
         """End them."""
         super().stop(within_s)
-        self._counts.cleanup()
+        self._metrics.cleanup()
 
 
 @contextlib.contextmanager

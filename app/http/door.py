@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from typing import Any
 
+from app.http.balance import Place
 from app.http.config import HttpSettings
 from app.http.fetching import Fetching
 
@@ -20,6 +21,8 @@ MOST_HEAD = 64 << 10
 SLOWEST_B_PER_S = 1024
 GRACE_S = 30.0
 """A body may be slow for so long before its rate is looked at."""
+QUIET_S = 10.0
+"""A connection that has been idle for so long is no load until its next request."""
 PROBLEM = (
     b"HTTP/1.1 %d %b\r\ncontent-type: application/problem+json\r\nx-content-type-options: nosniff\r\n"
     b"retry-after: 1\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%b"
@@ -30,16 +33,21 @@ LOG = logging.getLogger("allot.door")
 
 
 class Door:
-    """The connections of this process."""
+    """The connections of this process.
 
-    def __init__(self, http: HttpSettings) -> None:
-        self.http = http
+    Args:
+        http: how many may be there, and for how long.
+        place: of this process among several, which hears of every change; None for one that answers alone.
+    """
+
+    def __init__(self, http: HttpSettings, place: Place | None = None) -> None:
+        self.http, self._place = http, place
         self.all: dict[Guarded, None] = {}
         self.idle: dict[Guarded, None] = {}
         """In the order in which they became idle."""
         self.of_address: Counter[str] = Counter()
         self.idle_of_address: Counter[str] = Counter()
-        self.turned_away = 0
+        self.turned_away = self._quiet = 0
         self._sweep: asyncio.TimerHandle | None = None
 
     def enter(self, connection: "Guarded") -> str | None:
@@ -56,6 +64,7 @@ class Door:
         self.all[connection] = None
         self.of_address[address] += 1
         self.rest(connection)
+        self._tell()
         return None
 
     def leave(self, connection: "Guarded") -> None:
@@ -64,6 +73,7 @@ class Door:
             self.work(connection)
             del self.all[connection]
             _less(self.of_address, connection.address)
+            self._tell()
 
     def rest(self, connection: "Guarded") -> None:
         """No whole request is in it any more."""
@@ -76,6 +86,14 @@ class Door:
         if connection in self.idle:
             del self.idle[connection]
             _less(self.idle_of_address, connection.address)
+            if connection.quiet:
+                connection.quiet = False
+                self._quiet -= 1
+                self._tell()
+
+    def _tell(self) -> None:
+        if self._place is not None:
+            self._place.know(len(self.all) - self._quiet)
 
     def _make_room(self, address: str | None) -> bool:
         """Close the connection that has been idle for longest, of one address or of any."""
@@ -92,6 +110,11 @@ class Door:
         now = time.monotonic()
         for connection in list(self.all):
             connection.look(now)
+        for connection in self.idle:
+            if not connection.quiet and now - connection.came > QUIET_S:
+                connection.quiet = True
+                self._quiet += 1
+        self._tell()
         if self.all:
             loop = next(iter(self.all)).loop
             self._sweep = loop.call_later(SWEEP_S, self._look_around)
@@ -122,7 +145,7 @@ class Guarded(Fetching):
         self.address = ""
         self.came = self.heard = time.monotonic()
         self.head = self.taken = self.requests = 0
-        self.in_head = self.in_body = False
+        self.in_head = self.in_body = self.quiet = False
         self.stuck_since: float | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

@@ -1,5 +1,6 @@
 """uvicorn as Allot runs it: its own signals, a calm garbage collector, and a way out in two steps."""
 
+import asyncio
 import contextlib
 import ctypes
 import gc
@@ -8,10 +9,12 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
+from typing import cast
 
 import uvicorn
 from fastapi import FastAPI
 
+from app.http.balance import Listener, Place
 from app.http.config import BACKLOG, HttpSettings
 from app.http.door import Door, Guarded, Sparse
 
@@ -62,17 +65,24 @@ class Collecting:
 
 
 class Server(uvicorn.Server):
-    """One process's HTTP. `lame_duck` stops taking new work; `stop` ends it, waiting requests first."""
+    """One process's HTTP. `lame_duck` stops taking new work; `stop` ends it, waiting requests first.
 
-    def __init__(self, app: FastAPI, http: HttpSettings) -> None:
-        self.app, self.door = app, Door(http)
+    Args:
+        app: what answers.
+        http: how.
+        place: of this process among those that accept from the same socket; None where it has sockets of its own.
+    """
+
+    def __init__(self, app: FastAPI, http: HttpSettings, place: Place | None = None) -> None:
+        self.app, self.door, self._place = app, Door(http, place), place
+        self._protocol = Guarded.of(self.door)
         config = uvicorn.Config(
             app,
             log_level="warning",
             access_log=False,
             lifespan="on",
             server_header=False,
-            http=Guarded.of(self.door),
+            http=self._protocol,
             backlog=BACKLOG,
             timeout_keep_alive=int(http.idle_s),
             timeout_graceful_shutdown=int(http.http_drain_s),
@@ -96,12 +106,21 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to answer; what is there by now stays, so the collector need not look at it again."""
-        await super().startup(sockets)
+        if self._place is None:
+            await super().startup(sockets)
+        else:
+            await super().startup([])
+            listeners = [Listener(one, self._connection, self._place) for one in sockets or ()]
+            self.servers = cast("list[asyncio.base_events.Server]", listeners)
         keep_memory()
         gc.collect()
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         sys.setswitchinterval(SWITCH_S)
+
+    def _connection(self) -> Guarded:
+        """What uvicorn makes for a connection that it accepts itself."""
+        return self._protocol(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
 
     async def on_tick(self, counter: int) -> bool:
         """Ten times a second."""

@@ -5,15 +5,16 @@ import threading
 
 from fastapi import FastAPI
 
+from app.http.balance import Place
 from app.http.config import HttpSettings
 from app.http.server import Server
 
 
 class Listening:
-    """It answers on a free port until `stop`."""
+    """It answers on a free port until `stop`; with a place, as one process of several does."""
 
-    def __init__(self, app: FastAPI, http: HttpSettings) -> None:
-        self.app, self.server = app, Server(app, http)
+    def __init__(self, app: FastAPI, http: HttpSettings, place: Place | None = None) -> None:
+        self.app, self.server = app, Server(app, http, place)
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self.listener.getsockname()[1]
         self.thread = threading.Thread(target=self.server.run, args=([self.listener],), daemon=True)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,16 +77,30 @@ def test_several_processes_answer_on_one_port(tmp_path: Path) -> None:
         assert answered(service, "/v1/jobs/{job_id}") == 30
         assert [answered(service, "/v1/jobs/{job_id}/cancel") for _ in range(8)] == [1] * 8
 
+        eventually(lambda: min(shares(service, 8)) > 0, 30)  # both accept
+        assert max(shares(service, 8)) <= 5  # four each; two of a port's sockets get six or more once in three times
+
         before = {one.pid for one in service.apis()}
         os.kill(before.pop(), signal.SIGKILL)
+        for _ in range(10):  # connections, none of which waits for a successor
+            assert httpx.get(f"{service.url}/livez", timeout=30).status_code == 200
+        assert len({one.pid for one in service.apis()} & before) == 1
         until = time.monotonic() + 30
         while len({one.pid for one in service.apis()} - before) < 1:
             assert time.monotonic() < until, "the process was not started again"
             time.sleep(0.1)
-        for _ in range(10):  # connections to the socket of the dead wait for its successor
-            assert httpx.get(f"{service.url}/livez", timeout=30).status_code == 200
         assert answered(service, "/v1/jobs/{job_id}/cancel") == 1  # what the dead has counted still counts
         assert leaves(service) == 0
+
+
+def shares(service: Served, connections: int) -> list[int]:
+    """How many of so many connections at once each process has."""
+    with ExitStack() as stack:
+        held = [stack.enter_context(httpx.Client(base_url=service.url, timeout=30)) for _ in range(connections)]
+        assert {client.get("/livez").status_code for client in held} == {200}
+        found = [[one for one in api.net_connections("tcp") if one.status == psutil.CONN_ESTABLISHED]
+                 for api in service.apis()]  # fmt: skip
+    return [len(one) for one in found]
 
 
 def test_there_are_as_many_processes_as_suit_the_cores() -> None:
@@ -95,13 +109,12 @@ def test_there_are_as_many_processes_as_suit_the_cores() -> None:
 
 @pytest.mark.parametrize(("first", "second"), [(1, 1), (1, 2), (2, 1), (2, 2)])
 def test_no_service_takes_a_share_of_anothers_port(first: int, second: int) -> None:
-    with bound("127.0.0.1", 0, first) as listeners:
-        port = listeners[0].getsockname()[1]
-        assert {one.getsockname()[1] for one in listeners} == {port}
+    with bound("127.0.0.1", 0, first) as listener:
+        port = listener.getsockname()[1]
         with pytest.raises(CannotServe, match=f"port {port}"), bound("127.0.0.1", port, second):
             pass
-    with bound("127.0.0.1", port, second) as listeners:
-        assert len(listeners) == second
+    with bound("127.0.0.1", port, second) as listener:
+        assert listener.getsockname()[1] == port
 
 
 def answered(service: Served, route: str) -> int:
@@ -150,14 +163,14 @@ def test_a_lame_duck_answers_and_takes_nothing_new(tmp_path: Path) -> None:
 
 
 def test_a_process_that_is_still_starting_becomes_a_lame_duck_too(tmp_path: Path) -> None:
-    with served(tmp_path / "1") as service, bound("127.0.0.1", 0, 1) as listeners:
+    with served(tmp_path / "1") as service, bound("127.0.0.1", 0) as listener:
         told = Settings(data_dir=tmp_path / "1", redis_url=running_url(tmp_path / "1") or "").to_env()
-        front = Front(listeners, {**os.environ, **told})
+        front = Front(listener, 1, {**os.environ, **told})
         front.start()
         eventually(lambda: bool(front.pids()))
         front.lame_duck()
         try:
-            url = f"http://127.0.0.1:{listeners[0].getsockname()[1]}"
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}"
             asked = {"allot": service.url, "starting": url}
             states = {name: httpx.get(f"{one}/readyz", timeout=30).status_code for name, one in asked.items()}
             assert states == {"allot": 200, "starting": 503}

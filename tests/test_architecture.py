@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -188,6 +189,14 @@ def _kernel_rules(path: Path, name: str, module: str) -> None:
             assert known, f"{name} imports {module}"
         elif room == "certificates":
             raise AssertionError(f"{name} shares code with a solver: {module}")
+
+
+@pytest.mark.parametrize("path", files("kernels"), ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_is_compiled_is_kept_safely(path: Path) -> None:
+    """numba's own decorators keep files that two processes may spoil."""
+    text = path.read_text()
+    if path != ROOT / "kernels/compiling.py":
+        assert not re.search(r"numba\.(njit|jit|vectorize|guvectorize)\b|from numba import .*njit", text)
 
 
 DEVICE_CERTIFICATES = ROOT / "kernels/certificates/gpu"

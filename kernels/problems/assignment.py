@@ -106,7 +106,7 @@ def check_range(
 def _beside(weights: Costs, maximize: bool, inputs: Inputs) -> ranges.Beside | None:
     """What a solver does with the rows while they are checked, where it is to start from prices."""
     v0 = inputs.get("v0")
-    if ranges.beside is None or not isinstance(v0, np.ndarray) or v0.dtype.kind != "f" or weights.ndim != 2:
+    if ranges.beside is None or not isinstance(v0, np.ndarray) or v0.dtype.kind not in "fi" or weights.ndim != 2:
         return None
     if v0.shape != weights.shape[1:]:
         return None

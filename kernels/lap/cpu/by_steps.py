@@ -39,11 +39,14 @@ def one_by_one(
     s: whole.Whole, lists: near.Near | None, start: int, own: AnyIntegers, path_limit: int, deadline: Deadline,
     view: Any,
 ) -> Termination:  # fmt: skip
-    """The steps that come after the lists, if there are any, each in a call of its own."""
+    """The steps that come after the lists, if there are any, each in a call of its own.
+
+    `start` as in `whole_path.solve_whole`; 2 where rows are in their seats.
+    """
     n_rows, n_cols = s.cost.shape
     rows_per_chunk = max(1, CHUNK // n_cols)
     s = _wide(s, lists)
-    for first in range(0, n_rows if start >= 0 and lists is None else 0, rows_per_chunk):
+    for first in range(0, n_rows if start >= 0 and lists is None and start < 2 else 0, rows_per_chunk):
         if ended := deadline.expired():
             s.v[s.v >= s.inf] = 0
             return ended
@@ -56,7 +59,7 @@ def one_by_one(
         lists = None
         s = _wide(s, lists)
         match_ties(s)
-    few = start == 1 and steps.list_free(s) * steps.FEW <= n_rows
+    few = start >= 1 and steps.list_free(s) * steps.FEW <= n_rows
     lists = lists if few else None  # reductions would part pairs whose costs the lists hold
     s = _wide(s, lists)
     for _ in range(0 if few else 2):

@@ -56,7 +56,13 @@ class VectorCode:
         return self.builder.fpext(vector, ir.VectorType(wide, self.lanes))
 
     def size_bits(self, vector: Any) -> Any:
-        """The bits of floats without their sign: whole numbers in the order of their sizes, NaN beyond infinity."""
+        """The sizes of numbers as whole numbers in their order: of floats the bits, NaN beyond infinity.
+
+        Those of integers are unsigned, as the size of the least one is no integer.
+        """
+        if not self._float:
+            negative = self.builder.neg(vector)
+            return self.builder.select(self.builder.icmp_signed(">", vector, negative), vector, negative)
         width = 64 if vector.type.element == ir.DoubleType() else 32
         words = ir.VectorType(ir.IntType(width), self.lanes)
         return self.builder.and_(
@@ -64,8 +70,9 @@ class VectorCode:
         )
 
     def larger_bits(self, x: Any, y: Any) -> Any:
-        """The larger ones of whole numbers."""
-        return self.builder.select(self.builder.icmp_signed(">", x, y), x, y)
+        """The larger ones of `size_bits`."""
+        compared = self.builder.icmp_signed if self._float else self.builder.icmp_unsigned
+        return self.builder.select(compared(">", x, y), x, y)
 
     def store(self, vector: Any, place: int, index: Any) -> None:
         """Put so many numbers into an array."""

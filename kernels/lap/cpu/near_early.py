@@ -4,6 +4,7 @@ The pieces are those of `near_rows.list_in_pieces`, so lists are the same whoeve
 MOST_THREADS threads would make them beside one another, they are sooner done than one thread that does both.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
@@ -49,7 +50,7 @@ class Early:
         self._made: Made | None = None
 
     def __call__(self) -> float | None:
-        """List all rows; returns the largest magnitude, or None where costs are not all finite or tie too much."""
+        """List all rows; returns the largest magnitude, or None where costs are NaN or -inf or tie too much."""
         rows, col_of = max(1, near_rows.PIECE // self.given.size), np.empty(len(self._cost), np.int64)
         if self._cost.dtype == np.int32:
             return self._list_narrow(rows, col_of)
@@ -126,7 +127,7 @@ def in_proportion(cost: Costs, size: float, most: AnyIntegers) -> bool:
     for first in range(0, flat.size - RUN, apart):
         for k in range(first, first + RUN):
             entry = abs(flat[k])
-            seen += 1 if entry > 0 else 0
+            seen += 1 if (entry > 0) & (entry < math.inf) else 0
             small += 1 if (entry > 0) & (entry < least) else 0
     return seen > 0 and 2 * small < seen and size <= 4.0 * most[:TOGETHER].view(cost.dtype).max()
 

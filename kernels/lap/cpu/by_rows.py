@@ -18,6 +18,7 @@ from kernels.lap.cpu import (
     near_search,
     near_seats,
     near_wide,
+    spare,
     tight,
     whole,
 )
@@ -317,12 +318,11 @@ def warm_up(ties: Integers) -> None:
         lists = near.new_near(s)
         assert lists is not None
         near_rows.list_in_pieces(s, lists, Deadline().expired)
-        as_wide = spread.dtype == v.dtype and v.itemsize == 8  # wide problems have no other types
-        if as_wide:
-            near_wide.seat_low(s, lists)
         near_seats.seat_listed(s, lists)
-        if as_wide:
+        if spread.dtype == v.dtype and v.itemsize == 8:  # wide problems have no other types
+            near_wide.seat_low(s, lists)
             near_wide.level_free(s, lists, near_back.new_both(s, lists))
+            spare.warm_up(s)
         steps.list_free(s)
         near_both.augment_both(s, lists, near_back.new_both(s, lists), 0, 0, 1)
         near_search.search(s, lists, np.empty(len(spread), lists.costs.dtype), 1)

@@ -2,8 +2,21 @@
 
 from typing import Any
 
+import numpy as np
+
 from kernels.deadline import Deadline
-from kernels.lap.cpu import near, near_back, near_both, near_path, near_rows, near_search, near_seats, near_wide, whole
+from kernels.lap.cpu import (
+    near,
+    near_back,
+    near_both,
+    near_path,
+    near_rows,
+    near_search,
+    near_seats,
+    near_wide,
+    spare,
+    whole,
+)
 from kernels.lap.cpu import whole_path as steps
 from kernels.lap.cpu.progress import Watch
 from kernels.lap.cpu.seats import match_ties, seat_rows
@@ -30,9 +43,29 @@ def listed_wide(
     near_wide.seat_low(s, lists)
     near_seats.seat_listed(s, lists)
     few = steps.list_free(s) * steps.FEW <= s.col_of.size and lists.seen[near.CROWDS] * near_path.SHARE <= s.col_of.size
-    if not few or not near_wide.level_free(s, lists, near_back.new_both(s, lists)):
+    if not few:
         return s, lists, steps.NO_PATH
-    return s, lists, near_search.LEFT
+    kept = s.v.copy(), s.row_of.copy(), s.col_of.copy()
+    left = near_wide.level_free(s, lists, near_back.new_both(s, lists))
+    if left == 0:
+        return s, lists, near_search.LEFT
+    if left < 0:
+        s.v[:], s.row_of[:], s.col_of[:] = kept
+    return s, None, _with_spare(s, deadline)
+
+
+def _with_spare(s: whole.Whole, deadline: Deadline) -> int | Termination:
+    """All paths of a wide problem as of a square one, for `one_by_one` to go on with; NO_PATH where they are many."""
+    top = np.empty(1, s.v.dtype)
+    n_spare = spare.seat_spare(s, top)
+    at, last = 0, n_spare + steps.list_free(s)
+    ended: Termination | None = None
+    if last * steps.FEW > s.col_of.size:
+        at = steps.NO_PATH
+    while 0 <= at < last and not (ended := deadline.expired()):
+        at = spare.augment_spare(s, top, n_spare, at, last, CHUNK)
+    spare.leave_spare(s)
+    return ended or (at if at < 0 else near_search.SEATED)
 
 
 def one_by_one(

@@ -266,7 +266,7 @@ def list_rows(s: Whole, near: Near, begin: int, first: int, last: int) -> None:
 def check_and_list(s: Whole, near: Near, most: AnyIntegers, old: Costs, rows: int) -> bool:
     """As `list_rows` of all rows, in pieces of `rows`; stops at rows with NaN or -inf, or with integers too large.
 
-    Whether there were none. Then the sizes of costs but +inf stand in `most` (TOGETHER,) as `VectorCode.size_bits`, before
+    Whether there were none. Then sizes of costs but +inf stand in `most` (TOGETHER,) as `VectorCode.size_bits`, before
     what ends it. Rows have LANES columns and more. Where `old`, if not empty, is a row's least, one reading tells all.
     """
     s, near = borrowed(s), borrowed(near)

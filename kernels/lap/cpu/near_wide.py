@@ -9,8 +9,8 @@ alone. A matched column m at distance b ends it at b + (top - v_m). Let d be the
     v_j += max(0, d - b_j)
 
 Rows without a column hold nothing back, as they have no dual yet. A column whose rise would take long is left where it
-is, for `spare.py`. Where lists do not reach as far as d, all entries of
-the column are looked at (`near_free.py`), prices rise as far as is known, and rows with little slack are read again.
+is, for `spare.py`. Where lists do not reach as far as d, all entries of the column are looked at (`near_free.py`),
+prices rise as far as is known, and rows with little slack are read again.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""The least and the largest number of an array in one reading, by compiled loops.
+"""The least and the largest number of an array in one reading, and the largest size, by compiled loops.
 
 NumPy finds one in each reading. Floats are compared as the integers that their bits are, negative ones turned round: of
 those LLVM makes vectors, and a NaN lies beyond both infinities, so that it is an end of the range.
@@ -18,6 +18,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 TURN, TURN_32 = np.int64(np.iinfo(np.int64).max), np.int32(np.iinfo(np.int32).max)
 """What turns the bits of a negative float round, so that they are ordered as the numbers are."""
 SIGN, SIGN_32 = np.int64(63), np.int32(31)
+
+INFINITE, INFINITE_32 = np.int64(0x7FF << 52), np.int32(0xFF << 23)
+"""The bits of infinity."""
 
 
 def _compiled(words: Any) -> Callable[[F], F]:
@@ -52,6 +55,34 @@ def _ends_32(words: Indices32, turned: bool, ends: Indices32) -> None:
     ends[1] = np.int32(most ^ np.int32(np.int32(most >> SIGN_32) & turn))
 
 
+@_compiled(numba.int64)
+def _largest(words: Integers, _: bool, found: Integers) -> None:
+    """The largest magnitude of float64 below infinity, as bits, into `found` (1,)."""
+    largest = np.int64(0)
+    for k in range(words.size):
+        size = words[k] & TURN
+        largest = max(largest, size if size < INFINITE else np.int64(0))
+    found[0] = largest
+
+
+@_compiled(numba.int32)
+def _largest_32(words: Indices32, _: bool, found: Indices32) -> None:
+    """The same of float32."""
+    largest = np.int32(0)
+    for k in range(words.size):
+        size = np.int32(words[k] & TURN_32)
+        largest = max(largest, size if size < INFINITE_32 else np.int32(0))
+    found[0] = largest
+
+
+def largest_of(array: Costs) -> float:
+    """The largest magnitude of contiguous floats without NaN, infinities left out."""
+    words, loop = (np.int64, _largest) if array.dtype.itemsize == 8 else (np.int32, _largest_32)
+    found = np.empty(1, array.dtype)
+    loop(untouched(array.reshape(-1).view(words)), True, found.view(words))
+    return found.item()
+
+
 def ends_of(array: Costs) -> tuple[int | float, int | float]:
     """The least and the largest entry of a contiguous array of one of the four types of problems.
 
@@ -67,3 +98,4 @@ def ends_of(array: Costs) -> tuple[int | float, int | float]:
 def warm_up() -> None:
     """Let problems be looked at by these loops from now on."""
     ranges.ends_of = ends_of
+    ranges.largest_of = largest_of

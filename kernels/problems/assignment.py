@@ -10,7 +10,7 @@ import numpy as np
 
 from kernels.problems import ranges
 from kernels.problems.arrays import FORBIDDEN, Array, Costs, Csr, Indices32, Inputs, InvalidProblem, finite, numeric
-from kernels.problems.ranges import extremes
+from kernels.problems.ranges import extremes, largest_finite
 from kernels.problems.seen import seen_of
 
 UNASSIGNED = -1
@@ -106,7 +106,7 @@ def check_range(
 def _beside(weights: Costs, maximize: bool, inputs: Inputs) -> ranges.Beside | None:
     """What a solver does with the rows while they are checked, where it is to start from prices."""
     v0 = inputs.get("v0")
-    if ranges.beside is None or not isinstance(v0, np.ndarray) or v0.dtype.kind != "f" or weights.ndim != 2:
+    if ranges.beside is None or not isinstance(v0, np.ndarray) or v0.dtype.kind not in "fi" or weights.ndim != 2:
         return None
     if v0.shape != weights.shape[1:]:
         return None
@@ -126,10 +126,8 @@ def _largest(weights: Costs, maximize: bool, beside: ranges.Beside | None = None
     for first in range(0, len(weights), rows):
         block = weights[first : first + rows]
         low, high = extremes(block)
-        if high == allow and math.isfinite(low):  # a NaN would be an end, and so would another infinity
-            high = np.where(block == allow, low, block).max().item()
-        elif low == allow and math.isfinite(high):
-            low = np.where(block == allow, high, block).min().item()
+        if (high == allow and math.isfinite(low)) or (low == allow and math.isfinite(high)):
+            low = high = largest_finite(block)  # a NaN would be an end, and so would another infinity
         elif not (math.isfinite(low) and math.isfinite(high)):
             if ((~np.isfinite(block)) & (block != allow)).any():
                 finite("cost", weights, allow=allow)  # names the place

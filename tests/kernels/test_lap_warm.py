@@ -246,6 +246,30 @@ def test_the_checks_list_what_a_search_lists(dtype: Any) -> None:
     assert early.take(cost, v) is None, "a search has changed them"
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("share", [0.001, 0.5, 0.9])
+def test_the_checks_list_beside_what_is_forbidden(dtype: Any, share: float) -> None:
+    rng, n = np.random.default_rng(35), 400
+    cost, v = rng.normal(size=(n, n)).astype(dtype), rng.normal(size=n) * 0.01
+    cost[rng.random((n, n)) < share] = np.inf
+    cost[5, :-1] = cost[:-1, 9] = np.inf
+    cost[5, -1] = cost[-1, 9] = 2
+    with patch.object(near_rows, "PIECE", 1 << 13), patch.object(near_early, "MOST_THREADS", 1 << 10):
+        early = near_early.early(cost, False, v)
+        assert early is not None
+        assert early() == np.abs(cost[np.isfinite(cost)]).max()
+        assert early.suits(v)
+        for odd in (-np.inf, np.nan):
+            spoiled = cost.copy()
+            spoiled[7, 8] = odd
+            other = near_early.early(spoiled, False, v)
+            assert other is not None
+            assert other() is None
+    made = early.take(cost, v)
+    assert made is not None
+    same_lists(listed(cost, v)[1], made[1])
+
+
 @pytest.mark.parametrize("odd", [np.nan, -np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("place", [(0, 0), (299, 299), (64, 7)])
 def test_lists_of_the_checks_change_nothing_of_what_is_refused(odd: float, place: tuple[int, int]) -> None:

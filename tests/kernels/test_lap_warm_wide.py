@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from kernels import SOLVERS, Array, Deadline, Termination
-from kernels.lap.cpu import by_steps, near, near_back, near_early, near_rows, near_seats, near_wide, whole
+from kernels.lap.cpu import by_steps, near, near_back, near_early, near_rows, near_seats, near_wide, spare, whole
+from kernels.lap.cpu import whole_path as steps
 from kernels.problems import ranges
 from kernels.problems.arrays import STRIP, transposed
 from tests.kernels.test_lap_warm import answer, clusters, plane, searched, wide
@@ -71,7 +72,7 @@ def levelled(cost: Array, v: Array) -> tuple[whole.Whole, near.Near, bool]:
     assert near_rows.list_in_pieces(s, lists, Deadline().expired) is None
     near_wide.seat_low(s, lists)
     near_seats.seat_listed(s, lists)
-    return s, lists, bool(near_wide.level_free(s, lists, near_back.new_both(s, lists)))
+    return s, lists, near_wide.level_free(s, lists, near_back.new_both(s, lists)) == 0
 
 
 @pytest.mark.parametrize("family", [uniform, plane, wide], ids=lambda family: family.__name__)
@@ -178,3 +179,84 @@ def test_a_problem_that_is_stopped_has_prices_of_a_wide_one() -> None:
     assert solution.arrays["v"].max() <= 0
     assert certificate.bound is not None
     assert float(certificate.bound) <= float(answer(cost, False)[1].objective or 0)
+
+
+@pytest.mark.parametrize("levels", [1, 3, 1000])
+@pytest.mark.parametrize("family", [uniform, plane, wide], ids=lambda family: family.__name__)
+def test_spare_rows_lead_from_any_prices_to_the_optimum(family: Any, levels: int) -> None:
+    """Nobody has a column, and free columns are at so many prices: spare rows without one search as well."""
+    rng = np.random.default_rng([48, levels])
+    for trial in range(12):
+        n = int(rng.integers(64, 90))
+        m = n + int(rng.integers(1, 30))
+        cost = family(rng, n, m)
+        cost = cost // 2**45 if trial % 2 and cost.dtype.kind == "i" else cost
+        size = cost.max() if levels > 1 else 0
+        s, top = searched(cost, -(rng.integers(0, levels, m) * (size / levels))), np.empty(1, cost.dtype)
+        n_spare = spare.seat_spare(s, top)
+        assert n_spare == m - n - min(m - n, int((s.v == s.v.max()).sum()))
+        last = n_spare + steps.list_free(s)
+        at = 0
+        while at < last:
+            before = at
+            at = spare.augment_spare(s, top, n_spare, at, last, 1)
+            assert at > before
+        assert (s.row_of >= 0).all()
+        spare.leave_spare(s)
+        assert (s.v[s.row_of < 0] == top[0]).all()
+        assert s.v.max() == top[0]
+        rows = np.arange(n)
+        assert (s.row_of[s.col_of] == rows).all()
+        left = s.cost - s.v
+        within = 0 if cost.dtype.kind == "i" else 1e-12 * np.abs(cost).max()
+        assert (left.min(axis=1) >= left[rows, s.col_of] - within).all()
+        assert cost[rows, s.col_of].sum() == pytest.approx(scipy_optimum(cost, False), rel=1e-12)
+
+
+class Patience(Deadline):
+    """Runs out after so many looks at it."""
+
+    def __init__(self, looks: int) -> None:
+        super().__init__()
+        self.looks = looks
+
+    def expired(self) -> Termination | None:
+        self.looks -= 1
+        return Termination.TIME_LIMIT if self.looks < 0 else None
+
+
+def far_apart(rng: Rng, n: int, m: int) -> tuple[Array, Array, Array]:
+    """Distances whose changed rows leave columns far below the price of the free ones; and old duals."""
+    cost = plane(rng, n, m)
+    duals = answer(cost, False)[0].arrays
+    return changed(rng, plane, cost, 6), duals["u"], duals["v"]
+
+
+@pytest.mark.parametrize("tall", [False, True])
+def test_columns_whose_price_would_rise_by_much_are_left_to_spare_rows(tall: bool) -> None:
+    rng, used = np.random.default_rng(49), 0
+    for _ in range(4):
+        cost, u, v = far_apart(rng, 600, 630)
+        cost, u, v = (cost.T.copy(), v, u) if tall else (cost, u, v)
+        with patch.object(spare, "augment_spare", wraps=spare.augment_spare) as asked:
+            solution, certificate = answer(cost, False, u0=u, v0=v)
+        used += asked.call_count > 0
+        assert solution.facts["row_reductions"] == 0
+        assert certificate.termination is None
+        assert certificate.objective == pytest.approx(scipy_optimum(cost, False), rel=1e-12)
+    assert used >= 2
+
+
+def test_a_search_with_spare_rows_that_is_stopped_has_a_bound() -> None:
+    cost, u, v = far_apart(np.random.default_rng(49), 600, 630)
+    optimum, options, ends = float(scipy_optimum(cost, False) or 0), LAP.options(), set()
+    problem = LAP.build({"cost": cost, "u0": u, "v0": v}, options)
+    for looks in range(9):
+        with patch.object(by_steps, "CHUNK", 1):
+            solution = LAP.solve(problem, options, Patience(looks), "cpu")
+        certificate = LAP.certify(problem, solution)
+        assert certificate.holds
+        assert certificate.bound is not None
+        assert certificate.bound <= optimum * (1 + 1e-12)
+        ends.add(solution.termination)
+    assert Termination.TIME_LIMIT in ends

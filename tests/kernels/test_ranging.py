@@ -90,3 +90,16 @@ def test_the_solvers_warm_up_puts_the_loops_in_place(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(ranges, "ends_of", ranges.by_numpy)
     SOLVERS["lap"].warm_up("cpu")
     assert ranges.ends_of is ranging.ends_of
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_largest_size_leaves_infinities_out(dtype: Any) -> None:
+    rng = np.random.default_rng(5)
+    for size in (1, 7, 64, 1000):
+        array = (rng.normal(size=size) * 10.0 ** rng.integers(-5, 6)).astype(dtype)
+        for barred in (np.inf, -np.inf):
+            array[rng.random(size) < 0.5] = barred
+            assert ranging.largest_of(array) == ranges.largest_by_numpy(array)
+    top = np.finfo(dtype).max
+    assert ranging.largest_of(np.array([np.inf, -top, 1], dtype)) == top
+    assert ranging.largest_of(np.array([np.inf, -np.inf], dtype)) == 0

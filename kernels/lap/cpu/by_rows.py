@@ -18,6 +18,8 @@ from kernels.lap.cpu import (
     near_search,
     near_seats,
     near_wide,
+    spare,
+    tight,
     whole,
 )
 from kernels.lap.cpu import whole_path as steps
@@ -34,8 +36,6 @@ AT_ONCE = 1 << 16
 """Entries of a problem that is solved between two looks at the clock: in 7 ms at most."""
 FLOAT_BITS = np.array([0x7FF << 52, np.iinfo(np.int64).max])
 """What infinity is among the bits of float64, and what turns those of negative numbers round."""
-
-
 NARROW_TOP = np.iinfo(np.int32).max
 CONSTANTS: dict[str, tuple[Costs, AnyIntegers]] = {
     "narrow": (np.array([NARROW_TOP, -4 * whole.NARROW], np.int32), np.array([NARROW_TOP, 0], np.int32)),
@@ -254,6 +254,7 @@ def _run(
         return Termination.INFEASIBLE, s
     else:
         view = _as_watched(s, prepared.given, maximize)
+        start = 2 if found == near_search.SEATED else start
         ended = by_steps.one_by_one(s, lists, start, _bits_of(old, prepared), path_limit, deadline, view)
     if ended is not Termination.INFEASIBLE:
         steps.close(s, u, ended is not Termination.OPTIMAL)
@@ -268,20 +269,25 @@ def _listed(
     With lists, rows are in their seats. Where nobody listens, all paths are mostly done as well.
     """
     at_once, given = path_limit >= u.size and not deadline.heard, (untouched(prepared.cost), *prepared[2:], v)
-    made = old.early.take(prepared.cost, v) if old is not None and old.early is not None else None
+    made, marks = old.early.take(prepared.cost, v) if old is not None and old.early is not None else None, None
     lists: near.Near | None
     if old is not None and u.size < v.size:
-        return by_steps.listed_wide(made or (whole.new_whole(*given, np.empty(u.size, np.int64)), None), deadline)
+        fresh = made[:2] if made else (whole.new_whole(*given, np.empty(u.size, np.int64)), None)
+        return by_steps.listed_wide(fresh, deadline)
     if made is not None:
-        s, lists = made
+        s, lists, marks = made.s, made.lists if made.tight is None else None, made.tight
     elif _start(prepared, old) == 1 and at_once and prepared.cost.size <= near_rows.PIECE and not deadline.expired():
         found, s, lists = near_search.list_and_search(*given, u, np.empty(u.size, np.int64), by_steps.CHUNK)
-        return s, None if found == near_search.TIED else lists, found
+        if found != near_search.TIED:
+            return s, lists, found
+        lists = None
     else:
         s = whole.new_whole(*given, np.empty(u.size, np.int64))
         lists = near.new_near(s) if _start(prepared, old) == 1 else None
         if lists is not None and (ended := near_rows.list_in_pieces(s, lists, deadline.expired)):
             return s, lists, ended
+    if lists is None and old is not None and s.flip == 0 and s.v.size >= near.LANES:
+        return s, lists, tight.seat_tied(s, old.rows, marks, u, deadline.expired)
     if lists is None:
         return s, lists, near_search.LEFT
     if ended := deadline.expired():
@@ -311,12 +317,11 @@ def warm_up(dtype: Any, ties: Integers) -> None:
     lists = near.new_near(s)
     assert lists is not None
     near_rows.list_in_pieces(s, lists, Deadline().expired)
-    as_wide = spread.dtype == v.dtype and v.itemsize == 8  # wide problems have no other types
-    if as_wide:
-        near_wide.seat_low(s, lists)
     near_seats.seat_listed(s, lists)
-    if as_wide:
+    if spread.dtype == v.dtype and v.itemsize == 8:  # wide problems have no other types
+        near_wide.seat_low(s, lists)
         near_wide.level_free(s, lists, near_back.new_both(s, lists))
+        spare.warm_up(s)
     steps.list_free(s)
     near_both.augment_both(s, lists, near_back.new_both(s, lists), 0, 0, 1)
     near_search.search(s, lists, np.empty(len(spread), lists.costs.dtype), 1)

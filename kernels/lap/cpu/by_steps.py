@@ -2,8 +2,21 @@
 
 from typing import Any
 
+import numpy as np
+
 from kernels.deadline import Deadline
-from kernels.lap.cpu import near, near_back, near_both, near_path, near_rows, near_search, near_seats, near_wide, whole
+from kernels.lap.cpu import (
+    near,
+    near_back,
+    near_both,
+    near_path,
+    near_rows,
+    near_search,
+    near_seats,
+    near_wide,
+    spare,
+    whole,
+)
 from kernels.lap.cpu import whole_path as steps
 from kernels.lap.cpu.progress import Watch
 from kernels.lap.cpu.seats import match_ties, seat_rows
@@ -30,20 +43,43 @@ def listed_wide(
     near_wide.seat_low(s, lists)
     near_seats.seat_listed(s, lists)
     few = steps.list_free(s) * steps.FEW <= s.col_of.size and lists.seen[near.CROWDS] * near_path.SHARE <= s.col_of.size
-    if not few or not near_wide.level_free(s, lists, near_back.new_both(s, lists)):
+    if not few:
         return s, lists, steps.NO_PATH
-    return s, lists, near_search.LEFT
+    kept = s.v.copy(), s.row_of.copy(), s.col_of.copy()
+    left = near_wide.level_free(s, lists, near_back.new_both(s, lists))
+    if left == 0:
+        return s, lists, near_search.LEFT
+    if left < 0:
+        s.v[:], s.row_of[:], s.col_of[:] = kept
+    return s, None, _with_spare(s, deadline)
+
+
+def _with_spare(s: whole.Whole, deadline: Deadline) -> int | Termination:
+    """All paths of a wide problem as of a square one, for `one_by_one` to go on with; NO_PATH where they are many."""
+    top = np.empty(1, s.v.dtype)
+    n_spare = spare.seat_spare(s, top)
+    at, last = 0, n_spare + steps.list_free(s)
+    ended: Termination | None = None
+    if last * steps.FEW > s.col_of.size:
+        at = steps.NO_PATH
+    while 0 <= at < last and not (ended := deadline.expired()):
+        at = spare.augment_spare(s, top, n_spare, at, last, CHUNK)
+    spare.leave_spare(s)
+    return ended or (at if at < 0 else near_search.SEATED)
 
 
 def one_by_one(
     s: whole.Whole, lists: near.Near | None, start: int, own: AnyIntegers, path_limit: int, deadline: Deadline,
     view: Any,
 ) -> Termination:  # fmt: skip
-    """The steps that come after the lists, if there are any, each in a call of its own."""
+    """The steps that come after the lists, if there are any, each in a call of its own.
+
+    `start` as in `whole_path.solve_whole`; 2 where rows are in their seats.
+    """
     n_rows, n_cols = s.cost.shape
     rows_per_chunk = max(1, CHUNK // n_cols)
     s = _wide(s, lists)
-    for first in range(0, n_rows if start >= 0 and lists is None else 0, rows_per_chunk):
+    for first in range(0, n_rows if start >= 0 and lists is None and start < 2 else 0, rows_per_chunk):
         if ended := deadline.expired():
             s.v[s.v >= s.inf] = 0
             return ended
@@ -56,7 +92,7 @@ def one_by_one(
         lists = None
         s = _wide(s, lists)
         match_ties(s)
-    few = start == 1 and steps.list_free(s) * steps.FEW <= n_rows
+    few = start >= 1 and steps.list_free(s) * steps.FEW <= n_rows
     lists = lists if few else None  # reductions would part pairs whose costs the lists hold
     s = _wide(s, lists)
     for _ in range(0 if few else 2):

@@ -9,7 +9,7 @@ Old prices put every row but the changed ones at its least, so a path is short a
 read in a tenth of the time of a row. What a row has not listed is beyond its bound. So a row that was reached has a
 limit: the label that its bound gives. Where the search comes to it, the row is read once more and its list made longer.
 Once a search reads too many rows again that no list holds, it and all later ones are left to whole rows
-(`whole_path.py`), and so are costs that tie too much to be listed.
+(`whole_path.py`). Costs that tie too much are not listed: integers go along tight pairs (`tight.py`).
 
 Old duals of rows are not asked: the least of each row at the old prices says all that they could.
 """

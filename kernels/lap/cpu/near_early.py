@@ -4,59 +4,84 @@ The pieces are those of `near_rows.list_in_pieces`, so lists are the same whoeve
 MOST_THREADS threads would make them beside one another, they are sooner done than one thread that does both.
 """
 
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import numba
 import numpy as np
 
-from kernels.lap.cpu import by_rows, near, near_rows, whole
+from kernels.lap.cpu import by_rows, near, near_narrow, near_rows, whole
 from kernels.lap.cpu.near_vectors import TOGETHER
 from kernels.lap.cpu.shortlist import jit
+from kernels.lap.cpu.tight import Marks
 from kernels.lap.cpu.whole import inlined
 from kernels.lap.warm import OUT_OF_PROPORTION, RUN, SAMPLE
 from kernels.problems import ranges
-from kernels.problems.arrays import Amounts, AnyIntegers, Costs, Floats, Indices, untouched
+from kernels.problems.arrays import Amounts, AnyIntegers, Costs, Indices, Integers, untouched
 
 MOST_THREADS = 2
 LARGEST = 1 << 26
 """Entries beyond which a look at the clock is wanted meanwhile."""
-NOTHING = np.zeros(0)
+NOTHING, NO_INTEGERS = np.zeros(0), np.zeros(0, np.int64)
 INFINITE: dict[Any, Any] = {np.dtype(np.float64): np.int64(0x7FF << 52), np.dtype(np.float32): np.int32(0xFF << 23)}
 """The bits of infinity."""
+
+
+class Made(NamedTuple):
+    """A search and its lists, which are empty where integers tie: then there are tight pairs (`tight.py`)."""
+
+    s: whole.Whole
+    lists: near.Near
+    tight: Marks | None
 
 
 class Early:
     """Lists in the making. They are handed out once, as a search changes them.
 
-    `given` are the prices as they came, `prices` the same in float64.
+    `given` are the prices as they came, `prices` the same in the type of a search, whose `by_rows.CONSTANTS` are those
+    of `kind`.
     """
 
-    def __init__(self, cost: Costs, v0: Amounts, old: Floats = NOTHING) -> None:
+    def __init__(self, cost: Costs, v0: Amounts, old: Any = NOTHING) -> None:
         """`old`: (n_rows,) what the least of each row less the prices may be, or nothing."""
-        self.given, self.prices, self._old = v0, v0.astype(np.float64), old
+        self.kind, self.given, self.prices, self._old = "f", v0, v0, old
         self._cost, self._useful = cost, False
-        self._made: tuple[whole.Whole, near.Near] | None = None
+        self._made: Made | None = None
 
     def __call__(self) -> float | None:
-        """List all rows; returns the largest magnitude, or None where costs are not all finite or tie too much."""
+        """List all rows; returns the largest magnitude, or None where costs are NaN or -inf or tie too much."""
+        rows, col_of = max(1, near_rows.PIECE // self.given.size), np.empty(len(self._cost), np.int64)
+        if self._cost.dtype == np.int32:
+            return self._list_narrow(rows, col_of)
         none = INFINITE[self._cost.dtype]
         most: AnyIntegers = np.zeros(TOGETHER + 1, none.dtype)
         most[-1] = none
-        v = self.prices
-        col_of, rows = np.empty(len(self._cost), np.int64), max(1, near_rows.PIECE // v.size)
+        v = self.prices = self.given.astype(np.float64)
         given = untouched(self._cost), *by_rows.CONSTANTS["f"], v, untouched(self._old)
         made, self._useful, s, lists = list_all(*given, col_of, most, rows)
         if not made:
             return None
-        self._made = s, lists
+        self._made = Made(s, lists, None)
         return float(most[:-1].view(self._cost.dtype).max())
+
+    def _list_narrow(self, rows: int, col_of: Indices) -> int | None:
+        """The same of int32; None where they do not suffice."""
+        self.kind = "narrow"
+        v0, u0 = cast(Integers, untouched(self.given)), cast(Integers, untouched(self._old))
+        given = untouched(self._cost), *by_rows.CONSTANTS["narrow"]
+        made, largest, s, lists, tight, u = near_narrow.list_narrow(*given, v0, u0, col_of, rows)
+        if made == near_narrow.NOTHING:
+            return None
+        self._useful, self.prices = made > 0, cast(Amounts, s.v)
+        self._made = Made(s, lists, (tight, u) if abs(made) == near_narrow.MARKED else None)
+        return int(largest)
 
     def suits(self, v0: Costs | None) -> bool:
         """Whether lists are made at these very prices, and a search may start from them as they are (`warm.py`)."""
         return self._made is not None and self._useful and v0 is self.given
 
-    def take(self, cost: Costs, v: Costs) -> tuple[whole.Whole, near.Near] | None:
+    def take(self, cost: Costs, v: Costs) -> Made | None:
         """The search and its lists, if the rows of `cost` are listed at prices `v` and nobody has taken them yet."""
         made, self._made = self._made, None
         if made is None or self._cost.shape != cost.shape or not np.may_share_memory(self._cost, cost):
@@ -102,17 +127,23 @@ def in_proportion(cost: Costs, size: float, most: AnyIntegers) -> bool:
     for first in range(0, flat.size - RUN, apart):
         for k in range(first, first + RUN):
             entry = abs(flat[k])
-            seen += 1 if entry > 0 else 0
+            seen += 1 if (entry > 0) & (entry < math.inf) else 0
             small += 1 if (entry > 0) & (entry < least) else 0
     return seen > 0 and 2 * small < seen and size <= 4.0 * most[:TOGETHER].view(cost.dtype).max()
 
 
 def early(weights: Costs, maximize: bool, v0: Amounts, u0: Any = None) -> Early | None:
-    """Empty lists of a problem of floats to be minimised, square or wide in float64; None for others.
+    """Empty lists of a problem of floats or int32 to be minimised, square or wide in float64; None for others.
 
-    `v0`: (n_cols,) prices, and `u0` duals of rows or something else: nobody has checked them so far.
+    `v0`: (n_cols,) prices, float64 or int64 as the costs are, and `u0` duals of rows or something else: nobody has
+    checked them so far.
     """
-    if weights.ndim != 2 or weights.dtype.kind != "f" or maximize or numba.get_num_threads() > MOST_THREADS:
+    exact = weights.dtype == np.int32
+    if weights.ndim != 2 or not (exact or weights.dtype.kind == "f") or maximize:
+        return None
+    if numba.get_num_threads() > MOST_THREADS or v0.dtype.kind != ("i" if exact else "f"):
+        return None
+    if exact and not (v0.dtype == np.int64 and v0.flags.c_contiguous and v0.flags.aligned):
         return None
     wide = weights.shape[0] < weights.shape[1] and weights.itemsize == 8
     if not (wide or weights.shape[0] == weights.shape[1]) or len(weights) < near.LANES:
@@ -121,8 +152,9 @@ def early(weights: Costs, maximize: bool, v0: Amounts, u0: Any = None) -> Early 
         return None
     if not (weights.flags.c_contiguous and weights.flags.aligned):
         return None
-    known = isinstance(u0, np.ndarray) and u0.shape == weights.shape[:1] and u0.dtype == NOTHING.dtype
-    return Early(weights, v0, u0) if known and u0.flags.c_contiguous and u0.flags.aligned else Early(weights, v0)
+    nothing = NO_INTEGERS if exact else NOTHING
+    known = isinstance(u0, np.ndarray) and u0.shape == weights.shape[:1] and u0.dtype == nothing.dtype
+    return Early(weights, v0, u0 if known and u0.flags.c_contiguous and u0.flags.aligned else nothing)
 
 
 def warm_up() -> None:
@@ -130,5 +162,6 @@ def warm_up() -> None:
     for dtype in INFINITE:
         costs = np.random.default_rng(0).random((near.LANES, near.LANES)).astype(dtype)
         Early(costs, np.zeros(len(costs)))()
+    Early(costs.astype(np.int32), np.zeros(len(costs), np.int64))()
     made: Callable[[Costs, bool, Amounts, Any], Early | None] = early
     ranges.beside = made

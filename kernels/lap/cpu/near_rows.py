@@ -264,10 +264,10 @@ def list_rows(s: Whole, near: Near, begin: int, first: int, last: int) -> None:
 
 @jit
 def check_and_list(s: Whole, near: Near, most: AnyIntegers, old: Costs, rows: int) -> bool:
-    """As `list_rows` of all rows, in pieces of `rows`; stops at rows that are not all finite.
+    """As `list_rows` of all rows, in pieces of `rows`; stops at rows with NaN or -inf, or with integers too large.
 
-    Whether there were none; then the sizes of the costs, which are floats, stand in `most` (TOGETHER,) as bits. Rows
-    have LANES columns and more. `old`: what the least of each row may be, or empty. Where it is, one reading tells all.
+    Whether there were none. Then sizes of costs but +inf stand in `most` (TOGETHER,) as `VectorCode.size_bits`, before
+    what ends it. Rows have LANES columns and more. Where `old`, if not empty, is a row's least, one reading tells all.
     """
     s, near = borrowed(s), borrowed(near)
     n, n_rows, crowds, first_window, groups, missed = s.v.size, s.col_of.size, 0, near.window[0], 0, 0

@@ -20,8 +20,9 @@ from kernels.lap.cpu.whole import Whole, new_whole
 from kernels.lap.cpu.whole_path import FEW, close, list_free
 from kernels.problems.arrays import AnyIntegers, Costs, Indices
 
-DONE, LEFT, TIED = range(3)
-"""The duals are closed; rows are left, for steps that are called one by one; costs tie too much for lists."""
+DONE, LEFT, TIED, SEATED = range(4)
+"""The duals are closed; rows are left, for steps that are called one by one; costs tie too much for lists; rows are in
+their seats without lists."""
 
 
 @jit

@@ -8,8 +8,9 @@ alone. A matched column m at distance b ends it at b + (top - v_m). Let d be the
 
     v_j += max(0, d - b_j)
 
-Rows without a column hold nothing back, as they have no dual yet. Where lists do not reach as far as d, all entries of
-the column are looked at (`near_free.py`), prices rise as far as is known, and rows with little slack are read again.
+Rows without a column hold nothing back, as they have no dual yet. A column whose rise would take long is left where it
+is, for `spare.py`. Where lists do not reach as far as d, all entries of the column are looked at (`near_free.py`),
+prices rise as far as is known, and rows with little slack are read again.
 """
 
 from typing import Any
@@ -27,8 +28,10 @@ from kernels.lap.cpu.shortlist import NIL, inner, jit, wide
 from kernels.lap.cpu.whole import Whole
 from kernels.lap.cpu.whole_path import FEW
 
-WHOLE_COLUMNS = 4
-"""One column in so many may be looked at as a whole. Beyond that a cold start takes less."""
+WHOLE_COLUMNS = 64
+"""One column in so many may be looked at as a whole for a free one. Beyond that spare rows take less (`spare.py`)."""
+
+SPOILED = -1
 
 
 @jit
@@ -155,29 +158,35 @@ def leave(s: Whole, near: Near, both: Both, source: int, end: int) -> None:
 
 
 @jit
-def level_free(s: Whole, near: Near, both: Both) -> bool:
-    """Raise all free columns to the highest price there is; False where lists do not suffice, or they are many."""
+def level_free(s: Whole, near: Near, both: Both) -> int:
+    """Raise free columns to the highest price there is; how many are left below it, as these would take too long.
+
+    SPOILED where prices leave the type or lists do not suffice. Else pairs are tight at the prices that are reached.
+    """
     s, near, both = borrowed(s), borrowed(near), borrowed(both)
-    value, top, n_low, room, most = s.v.dtype.type, s.v.max(), 0, s.col_of.size, s.v.size // WHOLE_COLUMNS
+    value, top, n_low, room = s.v.dtype.type, s.v.max(), 0, s.col_of.size
     for j in range(s.v.size):
         n_low += 1 if (s.row_of[j] < 0) & (s.v[j] < top) else 0
+    left: int = NIL
     if n_low * FEW > s.col_of.size:
-        return False
+        return SPOILED
     for source in range(s.v.size):
-        while s.row_of[source] < 0 and s.v[source] < top:
+        most = s.v.size // WHOLE_COLUMNS
+        while s.row_of[source] < 0 and s.v[source] < top and most >= 0:
             far, end, n_ready = find_top(s, near, both, source, top)
             if end < 0 and both.most[SLACK] < value(both.most[WINDOW] / LEAST_SLACK):
                 room = make_room(s, near, both, room)
                 if room < 0:
-                    return False
+                    return SPOILED
                 continue
             read = rise(s, near, both, (far, top), n_ready) if far > 0 or end >= 0 else NIL - 1
+            if read < 0:
+                return SPOILED
             most -= read
-            if read < 0 or most < 0:
-                return False
             if end >= 0:
                 s.v[end] = top  # what lies below it is rounding
                 leave(s, near, both, source, end)
             for t in range(n_ready):
                 pair(s, near, both, wide(s.row_of[both.ready[t]]))
-    return True
+        left += 1 if (s.row_of[source] < 0) & (s.v[source] < top) else 0
+    return left

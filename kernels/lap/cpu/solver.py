@@ -21,7 +21,7 @@ from kernels import ranging
 from kernels.deadline import Deadline
 from kernels.lap import monge
 from kernels.lap.complete import complete
-from kernels.lap.cpu import between, near_early
+from kernels.lap.cpu import between, near_early, tight
 from kernels.lap.cpu import by_rows as cpu_by_rows
 from kernels.lap.cpu import path as steps
 from kernels.lap.cpu import ranked as cpu_ranked
@@ -136,9 +136,9 @@ def solve_one(
         u0 = v0 = None
     early: Any = None if looked is None or looked.weights is not weights else looked.beside
     if early is not None and early.suits(v0):  # what follows was asked while the rows were listed
-        floats = cpu_by_rows.PreparedCosts(weights, weights, *cpu_by_rows.CONSTANTS["f"])
+        known_costs = cpu_by_rows.PreparedCosts(weights, weights, *cpu_by_rows.CONSTANTS[early.kind])
         listed = cpu_by_rows.Old(early.prices, u0, early)
-        if (found := cpu_by_rows.solve(weights, floats, maximize, listed, path_limit, deadline)) is not None:
+        if (found := cpu_by_rows.solve(weights, known_costs, maximize, listed, path_limit, deadline)) is not None:
             return found
         u0, v0 = (None, None) if oblong else (u0, v0)
     u0, v0 = proportionate(weights, u0, v0)
@@ -289,6 +289,7 @@ def _warm_lists() -> None:
             _by_shortlists(ties, ties, False, False, duals, ties.size, Deadline())
         _by_shortlists(ties[:3], ties[:3], False, False, (None, None), ties.size, Deadline())
     near_early.warm_up()
+    tight.warm_up()
     cpu_rejecting.warm_up()
     between.warm_up()
     cpu_selected.warm_up()

@@ -56,16 +56,24 @@ class VectorCode:
         return self.builder.fpext(vector, ir.VectorType(wide, self.lanes))
 
     def size_bits(self, vector: Any) -> Any:
-        """The bits of floats without their sign: whole numbers in the order of their sizes, NaN beyond infinity."""
+        """The sizes of numbers as whole numbers in their order: of floats the bits, NaN beyond -inf, and 0 for +inf.
+
+        Those of integers are unsigned, as the size of the least one is no integer.
+        """
+        if not self._float:
+            negative = self.builder.neg(vector)
+            return self.builder.select(self.builder.icmp_signed(">", vector, negative), vector, negative)
         width = 64 if vector.type.element == ir.DoubleType() else 32
         words = ir.VectorType(ir.IntType(width), self.lanes)
-        return self.builder.and_(
-            self.builder.bitcast(vector, words), ir.Constant(words, [(1 << width - 1) - 1] * self.lanes)
-        )
+        bits, top = self.builder.bitcast(vector, words), (0x7FF << 52 if width == 64 else 0xFF << 23)
+        infinite = self.builder.icmp_signed("==", bits, ir.Constant(words, [top] * self.lanes))
+        size = self.builder.and_(bits, ir.Constant(words, [(1 << width - 1) - 1] * self.lanes))
+        return self.builder.select(infinite, ir.Constant(words, [0] * self.lanes), size)
 
     def larger_bits(self, x: Any, y: Any) -> Any:
-        """The larger ones of whole numbers."""
-        return self.builder.select(self.builder.icmp_signed(">", x, y), x, y)
+        """The larger ones of `size_bits`."""
+        compared = self.builder.icmp_signed if self._float else self.builder.icmp_unsigned
+        return self.builder.select(compared(">", x, y), x, y)
 
     def store(self, vector: Any, place: int, index: Any) -> None:
         """Put so many numbers into an array."""

@@ -48,6 +48,7 @@ def _own(function: FunctionType) -> tuple[str, tuple[FunctionType, ...]]:
             words.append(f"{name} calls {plain.__module__}.{plain.__qualname__}")
         elif isinstance(value, type):
             words.append(f"{name} is {value.__qualname__} {getattr(value, '_fields', '')}")
+            called += _methods(value, str(function.__module__).partition(".")[0])
         elif isinstance(value, (np.generic, np.ndarray)):
             words.append(f"{name} = {value.dtype} {value.shape} {value.tobytes().hex()}")
         elif isinstance(value, NUMBERS):
@@ -58,8 +59,15 @@ def _own(function: FunctionType) -> tuple[str, tuple[FunctionType, ...]]:
 def _plain(value: Any) -> Any:
     """The Python function behind what numba's decorators make, if it is one of ours."""
     value = getattr(value, "py_func", None) or getattr(value, "_defn", None) or value
-    ours = isinstance(value, FunctionType) and not value.__module__.startswith(OF_OTHERS)
+    ours = isinstance(value, FunctionType) and not str(value.__module__).startswith(OF_OTHERS)
     return value if ours else None
+
+
+def _methods(kind: type, package: str) -> Iterator[FunctionType]:
+    """What a class of ours adds to those of others: code for vectors is put together by one."""
+    for one in kind.__mro__:
+        if str(one.__module__).partition(".")[0] == package:
+            yield from (method for method in vars(one).values() if isinstance(method, FunctionType))
 
 
 def _filled(cell: Any) -> bool:

@@ -13,6 +13,7 @@ import numba
 import pytest
 from numba.core.caching import IndexDataCacheFile
 
+from kernels import reached
 from kernels.compiling import Shared, njit
 
 INT, FLOAT = (numba.int64,), (numba.float64,)
@@ -109,6 +110,7 @@ def test_a_full_disk_is_told_and_nothing_else(
 
 PROGRAM = """
 import sys
+from kernels import reached
 from kernels.compiling import njit
 
 @njit(cache=True)
@@ -137,6 +139,7 @@ def test_processes_share_what_they_compile(tmp_path: Path) -> None:
 
 HELPER = """
 from numba.extending import register_jitable
+from kernels import reached
 from kernels.compiling import njit
 
 LANES = {lanes}
@@ -151,6 +154,7 @@ def inlined(x):
     return inner(x) + {term}
 """
 CALLER = """
+from kernels import reached
 from kernels.compiling import njit
 import helper
 from helper import LANES, inlined
@@ -160,6 +164,32 @@ def called(x):
     return inlined(x) * 1000 + LANES + helper.TABLE[0]
 
 print(called(1), len(called.stats.cache_hits))
+"""
+
+
+def test_a_method_of_a_class_that_puts_code_together_is_part_of_it() -> None:
+    def digest_of(factor: int) -> str:
+        names: dict[str, Any] = {"__name__": "ours"}
+        exec(MAKER.format(factor=factor), names)
+        return reached.digest(names["use"])
+
+    assert digest_of(2) == digest_of(2)
+    assert digest_of(2) != digest_of(3)
+
+
+MAKER = """
+class Code:
+    def term(self):
+        return {factor}
+
+class More(Code):
+    pass
+
+def define(context, x):
+    return More().term()
+
+def use(x):
+    return define(None, x)
 """
 
 

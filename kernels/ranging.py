@@ -55,8 +55,8 @@ def _ends_32(words: Indices32, turned: bool, ends: Indices32) -> None:
     ends[1] = np.int32(most ^ np.int32(np.int32(most >> SIGN_32) & turn))
 
 
-@_compiled(numba.int64)
-def _largest(words: Integers, _: bool, found: Integers) -> None:
+@njit(cache=True, nogil=True)
+def _largest(words: Integers, found: Integers) -> None:
     """The largest magnitude of float64 below infinity, as bits, into `found` (1,)."""
     largest = np.int64(0)
     for k in range(words.size):
@@ -65,8 +65,8 @@ def _largest(words: Integers, _: bool, found: Integers) -> None:
     found[0] = largest
 
 
-@_compiled(numba.int32)
-def _largest_32(words: Indices32, _: bool, found: Indices32) -> None:
+@njit(cache=True, nogil=True)
+def _largest_32(words: Indices32, found: Indices32) -> None:
     """The same of float32."""
     largest = np.int32(0)
     for k in range(words.size):
@@ -79,7 +79,7 @@ def largest_of(array: Costs) -> float:
     """The largest magnitude of contiguous floats without NaN, infinities left out."""
     words, loop = (np.int64, _largest) if array.dtype.itemsize == 8 else (np.int32, _largest_32)
     found = np.empty(1, array.dtype)
-    loop(untouched(array.reshape(-1).view(words)), True, found.view(words))
+    loop(untouched(array.reshape(-1).view(words)), found.view(words))
     return found.item()
 
 
@@ -99,3 +99,9 @@ def warm_up() -> None:
     """Let problems be looked at by these loops from now on."""
     ranges.ends_of = ends_of
     ranges.largest_of = largest_of
+
+
+def warm_up_infinite() -> None:
+    """Compile what reads floats beside infinities, which not every process meets."""
+    for dtype in (np.float64, np.float32):
+        largest_of(np.zeros(1, dtype))

@@ -281,6 +281,7 @@ def warm_up() -> None:
 def _warm_lists() -> None:
     """The searches over shortlists, batches, the Monge rule, and the variants of the problem."""
     ranging.warm_up()
+    ranging.warm_up_infinite()
     corner_of(np.zeros((64, 64)))
     for dtype in (np.float64, np.int64):
         ties: Costs = TIES.astype(dtype)

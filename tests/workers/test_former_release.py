@@ -27,13 +27,13 @@ THEN = "local"
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """This release, with a worker, on what the former one left."""
     folder: Path = tmp_path_factory.mktemp("former")
-    for name, data in SAMPLE["blobs"].items():
-        file = folder / "blobs" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(base64.b64decode(data))
     made = Service(folder, cpu_workers=1)
     try:
         made.ready()
+        for name, data in SAMPLE["blobs"].items():  # right before the records that name them: others are cleared away
+            file = folder / "blobs" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(base64.b64decode(data))
         fill(connect(made.settings.redis_url, text=False))
         yield made
     finally:

@@ -21,15 +21,14 @@ def digest(function: FunctionType) -> str:
 
     Only what packages of others hold is left out: their version is part of numba's key, or of the environment.
     """
-    found: dict[int, tuple[Any, str]] = {}  # by identity; the value stays alive, so that this stays its own
+    found: dict[FunctionType, str] = {}
     left = [function]
     while left:
         one = left.pop()
-        if id(one) not in found:
-            text, called = _own(one)
-            found[id(one)] = one, text
+        if one not in found:
+            found[one], called = _own(one)
             left += called
-    return hashlib.sha256("\n".join(sorted({text for _, text in found.values()})).encode()).hexdigest()
+    return hashlib.sha256("\n".join(sorted(set(found.values()))).encode()).hexdigest()
 
 
 @functools.cache

@@ -1,7 +1,7 @@
 """`allot warm`: compile everything once, after an install, so that no first job waits for a compiler.
 
 numba keeps what it compiles beside the source, and CUDA kernels are kept as cubins; each worker then starts in seconds.
-Solvers are compiled side by side, each in a process of its own, for the CPU and, where there is one, for the GPU.
+Solvers are compiled side by side in processes, the longest in several, for the CPU and, where there is one, a GPU.
 CUDA kernels of all sizes are compiled for each kind of GPU that is here. `--cubins` compiles them alone, for GPUs that
 need not be here: an image is made where there are none.
 """

@@ -11,6 +11,7 @@ from kernels.lap.cpu import by_steps, near, near_back, near_early, near_rows, ne
 from kernels.lap.cpu import whole_path as steps
 from kernels.problems import ranges
 from kernels.problems.arrays import STRIP, transposed
+from tests.kernels.patience import Patience
 from tests.kernels.test_lap_warm import answer, clusters, plane, searched, wide
 from tests.oracles.assignment import scipy_optimum
 
@@ -211,18 +212,6 @@ def test_spare_rows_lead_from_any_prices_to_the_optimum(family: Any, levels: int
         within = 0 if cost.dtype.kind == "i" else 1e-12 * np.abs(cost).max()
         assert (left.min(axis=1) >= left[rows, s.col_of] - within).all()
         assert cost[rows, s.col_of].sum() == pytest.approx(scipy_optimum(cost, False), rel=1e-12)
-
-
-class Patience(Deadline):
-    """Runs out after so many looks at it."""
-
-    def __init__(self, looks: int) -> None:
-        super().__init__()
-        self.looks = looks
-
-    def expired(self) -> Termination | None:
-        self.looks -= 1
-        return Termination.TIME_LIMIT if self.looks < 0 else None
 
 
 def far_apart(rng: Rng, n: int, m: int) -> tuple[Array, Array, Array]:

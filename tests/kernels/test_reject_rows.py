@@ -14,6 +14,7 @@ from kernels.lap.cpu.reject_rows import BEST, INF, SECOND, SIGN, least_of, look_
 from kernels.lap.cpu.shortlist import jit
 from kernels.problems.arrays import Flags, Integers
 from kernels.solution import Termination
+from tests.kernels.patience import Patience
 
 CARD = SOLVERS["lap"]
 Draw = Callable[[np.random.Generator, tuple[int, int]], Array]
@@ -87,18 +88,6 @@ def test_threads_at_one_counter_take_everything_once() -> None:
     assert (marks == 1).all()
     assert take(counter, 10) == len(marks) + 2
     assert take(counter, 0) == counter[0]
-
-
-class Patience(Deadline):
-    """Expires once it was asked so often."""
-
-    def __init__(self, looks: int) -> None:
-        super().__init__()
-        self.looks = looks
-
-    def expired(self) -> Termination | None:
-        self.looks -= 1
-        return Termination.TIME_LIMIT if self.looks < 0 else None
 
 
 @pytest.mark.parametrize("threads", [1, 3])

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 import numba
 import numpy as np
 
+from kernels import ranging
 from kernels.lap.cpu import by_rows, near, near_narrow, near_rows, whole
 from kernels.lap.cpu.near_vectors import TOGETHER
 from kernels.lap.cpu.shortlist import jit
@@ -24,7 +25,7 @@ MOST_THREADS = 2
 LARGEST = 1 << 26
 """Entries beyond which a look at the clock is wanted meanwhile."""
 NOTHING, NO_INTEGERS = np.zeros(0), np.zeros(0, np.int64)
-INFINITE: dict[Any, Any] = {np.dtype(np.float64): np.int64(0x7FF << 52), np.dtype(np.float32): np.int32(0xFF << 23)}
+INFINITE: dict[Any, Any] = {np.dtype(np.float64): ranging.INFINITE, np.dtype(np.float32): ranging.INFINITE_32}
 """The bits of infinity."""
 
 

@@ -197,6 +197,7 @@ DIRECT: dict[str, Callable[[], None]] = {
     "qap:multistart": sanitize_qap.multistart,
     "qap:population": sanitize_qap.population,
     "qap:tree": sanitize_qap.tree,
+    "qap:signs": sanitize_qap.signs,
 }
 """Launches without the solver around them."""
 LEVELS = range(-1, 6)

@@ -117,3 +117,19 @@ def tree() -> None:
         grown.run(stop)
         assert grown.nodes > 0
         print(f"qap:tree n = {problem.n}, {grown.nodes} nodes", flush=True)
+
+
+def signs() -> None:
+    """Signs of symmetric matrices by half floats: of an order that fills its tiles, and of orders that do not."""
+    import cupy
+
+    from kernels.qap.bounds.relaxed.gpu_signs import TILE, Signs
+
+    for order in (TILE, TILE + 13, 2 * TILE - 1):
+        turned, _ = np.linalg.qr(rng.normal(size=(order, order)))
+        values = np.linspace(0.05, 1.0, order) * rng.choice((-1.0, 1.0), order)
+        matrix, wanted = turned * values @ turned.T, turned * np.sign(values) @ turned.T
+        sign, product = Signs(order)(cupy.asarray(matrix, cupy.float32), 1e-3)
+        assert np.abs(sign.get() - wanted).max() < 1e-3
+        assert np.abs(product.get() - matrix @ wanted).max() < 1e-3
+        print(f"qap:signs order = {order}", flush=True)

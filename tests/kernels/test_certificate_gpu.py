@@ -203,6 +203,8 @@ def test_spoiled_auctions(family: str) -> None:
                 continue
             said += 1
             false = disproved("auction", inputs, {}, wrong, found)
+            if (found.termination or claim) is not Termination.OPTIMAL:  # then it says nothing of profits
+                false = [words for words in false if not words.startswith("profits")]
             assert not false, f"{family}, {claim}, {what}: {false}\n{found}"
     assert said >= 10, f"{family}: only {said} spoiled answers were looked at"
 

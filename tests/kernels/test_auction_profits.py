@@ -83,3 +83,12 @@ def test_right_profits_hold_and_others_do_not(name: str) -> None:
     for changed in others(claim.arrays["profits"]):
         told = refuted(name, replace(claim, arrays={**claim.arrays, "profits": changed}))
         assert "profits" in told, changed - claim.arrays["profits"] if len(changed) == len(claim.arrays) else "shorter"
+
+
+@pytest.mark.parametrize("stated", [np.inf, np.nan])
+def test_a_violation_without_end_excuses_any_shortfall_and_no_number_none(stated: float) -> None:
+    inputs = {"benefit": np.array([[5, 1], [4, 3]])}
+    arrays = {"assignment": np.array([0, 1]), "prices": np.zeros(2), "profits": np.array([-7.0, -9.0])}
+    claim = Claim("time_limit", 8, 9, 1, 1 / 9, stated, arrays, {})
+    said = {one.name: one.holds for one in recheck("auction", inputs, {}, claim)}
+    assert said["profits"] is (stated == np.inf)

@@ -9,9 +9,8 @@ such a word profits may also fall short by the stated violation, which says just
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from math import isfinite
 from typing import Any
-
-import numpy as np
 
 from kernels.certificates.exact.points import allowed, clouds
 from kernels.certificates.exact.statement import Claim, Inputs, Statement, plain, rational
@@ -59,15 +58,16 @@ def check(
     if profits.shape != (len(nets),):
         return Statement("profits", False, f"they have the shape {profits.shape}, and there are {len(nets)} rows")
     told = [(profit, net) for profit, net in zip(profits.tolist(), nets, strict=True) if net is not None]
-    if not all(np.isfinite(profit) for profit, _ in told):
+    if not all(isfinite(profit) for profit, _ in told):
         return Statement("profits", False, "the profit of a row is no number")
     off = [Fraction(profit) - net for profit, net in told]
     above, below = max([Fraction(0), *off]), -min([Fraction(0), *off])
     room, is_most = Fraction(0), True
     if not exact or any(claim.arrays[name].dtype.kind == "f" for name in ("prices", "profits")):
         room, is_most = _room(claim, priced, inputs, options, exact, gap)
-    short = Fraction(0) if claim.optimal else rational(claim.max_violation or 0)
-    holds = below <= room + max(Fraction(0), short) and (above <= room or not is_most)
+    stated = 0 if claim.optimal else claim.max_violation or 0
+    short = max(Fraction(0), rational(stated)) if isfinite(stated) else below if stated > 0 else Fraction(0)
+    holds = below <= room + short and (above <= room or not is_most)
     words = f"the largest is {plain(above)} above what the prices leave, the least {plain(below)} below"
     return Statement("profits", holds, words)
 

@@ -228,6 +228,21 @@ class Solver(Generic[Problem, OptionsOf]):
         """Run the solver of `device`. Raises KeyError when this solver has none for it."""
         return _module(self.modules[device]).solve(problem, options, deadline)  # type: ignore[no-any-return]
 
+    def grouped(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """Arrays by name, those that belong together under one name (the duals u and v, the potentials f and g)."""
+        shown: dict[str, Any] = {}
+        for name, array in arrays.items():
+            group = self.groups.get(name)
+            if group is None:
+                shown[name] = array
+            else:
+                shown.setdefault(group, {})[name] = array
+        return shown
+
+    def load(self, device: Device) -> None:
+        """Import what solves on a device."""
+        importlib.import_module(self.modules[device])
+
     def warm_up(self, device: Device) -> None:
         """Compile and run every kernel of `device` once on a tiny problem."""
         for step in self.steps(device):

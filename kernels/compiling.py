@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import numba
 
-from kernels import reached
+from kernels import loading, reached
 
 F = TypeVar("F", bound=Callable[..., Any])
 LOCK = "allot.lock"
@@ -82,6 +82,7 @@ class Shared:
 
     def load(self, key: Any) -> Any:
         """What was saved under `key` by today's source; None where nothing was that can be read."""
+        loading.without_bitcode()
         with _locked(self._files._cache_path, fcntl.LOCK_SH):  # if it cannot be locked, nobody writes there
             name = self._entries().get((key, self._made_of))
             return self._read(self._files._load_data, name) if name else None

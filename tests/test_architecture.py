@@ -92,7 +92,7 @@ WIRING = {
     "demo.py": {"runtime.config", "runtime.process", "runtime.redis_server", "runtime.supervisor"},
     "key.py": {"runtime.config", "runtime.redis_server"},
     "doctor.py": {"runtime.config", "runtime.redis_server", "runtime.devices"},
-    "solve.py": {"runtime.devices"},
+    "solve.py": {"runtime.devices", "runtime.loops"},
     "warm.py": {"runtime.devices", "runtime.warmed"},
 }
 """The command line starts the floors below it, and may know them by name."""
@@ -104,6 +104,7 @@ NEVER = {
 }
 NUMBA_MAY = {
     "kernels/compiling.py",
+    "kernels/loading.py",
     "kernels/ranging.py",
     "kernels/summing.py",
     "kernels/certificates/metrics/loops.py",

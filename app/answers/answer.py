@@ -11,7 +11,7 @@ from fastapi import Response
 from pydantic_core import to_json
 
 from app.http.media import JSON
-from kernels import SOLVERS, Solver
+from kernels import SOLVERS
 from workers.jobs.job import InputRef, Job
 from workers.jobs.queue import Jobs
 from workers.store.inline import is_inline, unpack
@@ -32,18 +32,6 @@ def json_response(value: Any, status: int = 200, headers: Mapping[str, str] | No
     return Response(json_bytes(value), status, headers=dict(headers or {}), media_type=JSON)
 
 
-def grouped(card: Solver, arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Arrays by name, those that belong together under one name (the duals u and v, the potentials f and g)."""
-    shown: dict[str, Any] = {}
-    for name, array in arrays.items():
-        group = card.groups.get(name)
-        if group is None:
-            shown[name] = array
-        else:
-            shown.setdefault(group, {})[name] = array
-    return shown
-
-
 def document_of(jobs: Jobs, store: Store, job: Job, inline_elements: int) -> dict[str, Any]:
     """The result document of an ended job. Raises what `Jobs.result` does."""
     return shown(store, job, jobs.result(job.id, job.owner), inline_elements)
@@ -61,7 +49,7 @@ def shown(store: Store, job: Job, stored: Mapping[str, Any], inline_elements: in
         "id": job.id,
         "solver": job.solver,
         **document,
-        **grouped(SOLVERS[job.solver], arrays),
+        **SOLVERS[job.solver].grouped(arrays),
         "links": links_of(job),
     }
 

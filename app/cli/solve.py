@@ -15,8 +15,7 @@ from allot_client.results import Home, Result, read_result
 from allot_client.tasks import NO_HOME
 from pydantic import ValidationError
 
-from app.answers.answer import grouped
-from app.intake.asked import of_one_option
+from app.intake.alternatives import of_one_option
 from app.intake.document import allowed_inputs
 from kernels import (
     SOLVERS,
@@ -91,7 +90,7 @@ def solve(card: Solver, read: Read, options: Any, device: str, time_limit_s: flo
     problem = card.build(read.inputs, options)
     build_s = time.perf_counter() - begun
     where = pick_device(card, problem, options, device)
-    card.warm_up(where)  # compiling is not solving
+    _load(card, where)
     limit_s = None if time_limit_s is None else max(0.0, time_limit_s - build_s)  # as in a worker, building counts
     deadline = Deadline(limit_s, on_progress=show_progress if watched else None)
     solution, certificate = solve_and_prove(card, problem, options, deadline, where)
@@ -113,9 +112,19 @@ def solve(card: Solver, read: Read, options: Any, device: str, time_limit_s: flo
             "solve": solution.timings_ms["solve"],
             "certify": solution.timings_ms["certify"],
         },
-        **grouped(card, solution.arrays),
+        **card.grouped(solution.arrays),
     }
     return read_result(document, solution.arrays, Home(NO_HOME.bring, read.row_names, read.column_names))
+
+
+def _load(card: Solver, device: Device) -> None:
+    """Import the solver, and compile what is not on the disk: neither is solving."""
+    from workers.runtime import loops
+
+    if device == "cpu" and loops.kept([card.name], device):
+        card.load(device)
+    else:
+        card.warm_up(device)
 
 
 def pick_device(card: Solver[Problem, OptionsOf], problem: Problem, options: OptionsOf, asked: str) -> Device:

@@ -2,7 +2,6 @@
 
 import functools
 import reprlib
-from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -11,6 +10,7 @@ from pydantic_core import to_json
 
 from app.http.refusal import MOST_ERRORS, Invalid, fault
 from app.http.schemas import REQUEST, JobRequest
+from app.intake.alternatives import of_one_option
 from kernels import SOLVERS
 
 KNOWN = {"solver", *JobRequest.model_fields, *(name for card in SOLVERS.values() for name in card.options.model_fields)}
@@ -86,22 +86,6 @@ def _fault_of(error: Any, document: dict[str, Any]) -> dict[str, Any]:
     if kind == "extra_forbidden":
         return fault(field, f"is unknown; {_allowed(location, document)}", error.get("input"))
     return fault(field, error["msg"][0].lower() + error["msg"][1:], error.get("input"))
-
-
-def of_one_option(errors: Sequence[Any]) -> Iterator[Any]:
-    """Pydantic's errors; those of the alternatives that one option may be are one, of the option alone."""
-    alternatives = ("[key]", "tuple[", "literal[", "constrained-", "function-", "list[", "int", "float", "str", "bool")
-    told: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for error in errors:
-        where = list(error["loc"])
-        last = str(where[-1]) if where else ""
-        if "options" in where[:2] and len(where) > where.index("options") + 2 and last.startswith(alternatives):
-            where = where[: where.index("options") + 2]
-        earlier = told.setdefault(tuple(where), {**error, "loc": tuple(where)})
-        words = error["msg"].replace("Input should be", "").strip()
-        if words not in earlier["msg"]:
-            earlier["msg"] += f", or {words}"
-    yield from told.values()
 
 
 WORDS = {list: "a list", dict: "an object", str: "a string", bool: "true or false", int: "a number", float: "a number"}

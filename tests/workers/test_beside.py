@@ -73,14 +73,19 @@ def test_solvers_that_are_on_the_disk_are_left_for_later(
     run: list[str] = []
 
     def card(name: str) -> Any:
-        return SimpleNamespace(name=name, modules={"cpu": name}, warm_up=lambda device: run.append(name))
+        return SimpleNamespace(
+            name=name,
+            modules={"cpu": name},
+            warm_up=lambda device: run.append(name),
+            steps=lambda device: [lambda: run.append(f"first of {name}"), lambda: run.append(f"second of {name}")],
+        )
 
     cards = {name: card(name) for name in ("one", "two")}
     monkeypatch.setattr(child, "SOLVERS", cards)
     assert child._warm_up("cpu", ["one"], tmp_path / "locks", run.append) == ({}, [])
-    assert child._warm_up("cpu", list(cards), tmp_path / "locks", run.append) == ({}, [])
-    assert child._warm_up("cpu", list(cards), tmp_path / "locks", run.append) == ({}, [cards["two"]])
-    assert run == ["0 of 1", "one", "1 of 1", "one", "0 of 1", "two", "1 of 1", "one"]
+    assert child._warm_up("cpu", list(cards), tmp_path / "locks", run.append) == ({}, [cards["one"]])
+    assert child._warm_up("cpu", list(cards), tmp_path / "locks", run.append) == ({}, list(cards.values()))
+    assert run == ["0 of 1", "one", "1 of 1", "first of one", "0 of 1", "two", "1 of 1", "first of one"]
 
 
 @pytest.fixture
@@ -93,12 +98,17 @@ def line() -> Iterator[tuple[socket.socket, socket.socket, IO[bytes]]]:
 
 def waiting(names: list[str], run: list[str], broken: dict[str, str]) -> Beside:
     def card(name: str) -> Any:
-        def warm_up(device: Device) -> None:
-            run.append(name)
-            if name == "bad":
+        def part(number: int) -> None:
+            run.append(f"{name} {number}")
+            if (name, number) == ("bad", 1):
                 raise RuntimeError("no such device")
 
-        return SimpleNamespace(name=name, modules={"cpu": SOLVERS["lap"].modules["cpu"]}, warm_up=warm_up)
+        def steps(device: Device) -> list[Any]:
+            if name == "worse":
+                raise ImportError("no such module")
+            return [partial(part, 1), partial(part, 2)]
+
+        return SimpleNamespace(name=name, modules={"cpu": SOLVERS["lap"].modules["cpu"]}, steps=steps)
 
     return Beside([card(name) for name in names], "cpu", broken.update)
 
@@ -120,11 +130,11 @@ def test_pauses_are_used_and_what_fails_is_told(
     monkeypatch.setattr(beside, "QUIET_S", 0.0)
     run: list[str] = []
     broken: dict[str, str] = {}
-    steps = waiting(["one", "bad", "two"], run, broken)
+    steps = waiting(["one", "bad", "worse", "two"], run, broken)
     while steps._steps:
         steps._step()
-    assert run == ["one", "bad", "two"]
-    assert broken == {"bad": "RuntimeError: no such device"}
+    assert run == ["one 1", "one 2", "bad 1", "bad 2", "two 1", "two 2"]
+    assert broken == {"bad": "RuntimeError: no such device", "worse": "ImportError: no such module"}
     ours.sendall(b"a job\n")
     begun = time.monotonic()
     assert next(steps.lines(lines, theirs)) == b"a job\n"
@@ -153,15 +163,22 @@ def test_steps_run_while_nothing_comes(
     monkeypatch.setattr(beside, "QUIET_S", 0.01)
     run: list[str] = []
     steps = waiting(["one"], run, {})
-    last = steps._run
-
-    def then_a_job(card: Any) -> None:
-        last(card)
-        ours.sendall(b"a job\n")
-
-    steps._steps[-1] = lambda: then_a_job(SimpleNamespace(name="one", warm_up=lambda device: run.append("one")))
+    steps._steps.append(lambda: ours.sendall(b"a job\n"))
     assert next(steps.lines(lines, theirs)) == b"a job\n"
-    assert run == ["one"]
+    assert run == ["one 1", "one 2"]
+
+
+def test_a_job_comes_between_the_parts_of_one_solver(
+    line: tuple[socket.socket, socket.socket, IO[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs, lines = line
+    monkeypatch.setattr(beside, "BUSY_S", 0.0)
+    run: list[str] = []
+    monkeypatch.setattr(beside, "_comes", lambda channel, seconds: run == ["one 1"])
+    steps = waiting(["one"], run, {})
+    ours.sendall(b"a job\n")
+    assert next(steps.lines(lines, theirs)) == b"a job\n"
+    assert run == ["one 1"]
 
 
 @pytest.mark.parametrize(("busy_s", "expected"), [(0.0, 7), (60.0, 2)])

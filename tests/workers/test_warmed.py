@@ -73,11 +73,11 @@ def test_a_child_runs_the_forms_of_a_solver_once_for_each_folder(
         if card.name == "bad":
             raise ValueError("one form of many")
 
-    names = ("bad", "good", "fine")
-    cards = {name: SimpleNamespace(name=name, modules={"gpu": name}, warm_up=warm_up) for name in names}
+    names, whole = ("bad", "good", "fine"), {"warm_up": warm_up, "steps": lambda device: [lambda: None]}
+    cards = {name: SimpleNamespace(name=name, modules={"gpu": name}, **whole) for name in names}
     monkeypatch.setattr(child, "SOLVERS", cards)
     monkeypatch.setattr(child, "solve_each_form", solve_each_form)
-    for later in ([], ["fine"]):
+    for later in ([], ["good", "fine"]):
         broken, left = child._warm_up("gpu", list(cards), tmp_path / "locks", run.append)
         assert (broken, [card.name for card in left]) == ({}, later)
     assert [one for one in run if one in cards] == ["bad", "good", "fine", "bad"]

@@ -1,7 +1,8 @@
 """What a child does while it has no job: it loads solvers whose compiled code is on the disk, and finds memory.
 
-Loading one takes up to a second. It is begun only after a pause between jobs, so that a child with work to do is never
-held up by more than one step. A job that comes before its solver's turn loads what it needs itself.
+Loading one takes up to two seconds, in steps of half a second at most. A step is begun only after a pause between jobs,
+so that a child with work to do is never held up by more than one. A job that comes before its solver's turn loads what
+it needs itself.
 """
 
 import functools
@@ -58,7 +59,7 @@ class Beside:
             functools.partial(importlib.import_module, card.modules[device]) for card in cards
         ]
         self._steps = deque(imports)
-        self._steps.extend(functools.partial(self._run, card) for card in cards)
+        self._steps.extend(functools.partial(self._begin, card) for card in cards)
         self._steps.extend(others)
 
     def lines(self, lines: IO[bytes], channel: socket.socket) -> Iterator[bytes]:
@@ -82,8 +83,14 @@ class Beside:
             gc.collect()
             gc.freeze()  # as of what was loaded before the first job
 
-    def _run(self, card: Solver) -> None:
-        if wrong := wrong_with(card, self._device):
+    def _begin(self, card: Solver) -> None:
+        """Have the parts of its warm-up come next."""
+        parts: list[Callable[[], None]] = []
+        self._run(card, lambda: parts.extend(card.steps(self._device)))
+        self._steps.extendleft(functools.partial(self._run, card, part) for part in reversed(parts))
+
+    def _run(self, card: Solver, part: Callable[[], None]) -> None:
+        if wrong := wrong_with(card, self._device, lambda *_: part()):
             self._found[card.name] = wrong
             self._broken(self._found)
 

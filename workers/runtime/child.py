@@ -133,8 +133,8 @@ def _warm_up(
 ) -> tuple[dict[str, str], list[Solver]]:
     """Compile and run every kernel once, or what `warm` does, of the solvers of which not all is on the disk.
 
-    Of the others the first alone is run: it loads numba, which takes a second of a job's time limit else.
-    Returns what is wrong with those that cannot, and the solvers that are on the disk.
+    Of the others the first part of the first alone is run: it loads numba, which takes a second of a job's time limit
+    else. Returns what is wrong with those that cannot, and the solvers that are on the disk.
     `told` hears how far this is, as "3 of 8".
     """
     broken = {}
@@ -143,9 +143,8 @@ def _warm_up(
     later = [card for card in asked if card.name in ready]
     cards = [card for card in asked if card.name not in ready]
     ahead = device == "gpu"  # on a CPU the other types are loaded when first met, in a tenth of a second
-    first, later = later[:1], later[1:]
-    for card in first:
-        if wrong := wrong_with(card, device):
+    for card in later[:1]:
+        if wrong := wrong_with(card, device, _first_part):
             broken[card.name] = wrong
     steps = (1 + ahead) * len(cards)
     for number, card in enumerate(in_turn(cards, locks, device)):
@@ -161,6 +160,10 @@ def _warm_up(
     if steps:
         told(f"{steps} of {steps}")
     return broken, later
+
+
+def _first_part(card: Solver, device: Device) -> None:
+    card.steps(device)[0]()
 
 
 def _compile_ahead(card: Solver) -> None:

@@ -210,11 +210,10 @@ def test_what_is_compiled_in_from_other_files_is_seen_to_change(tmp_path: Path, 
         "9023": {"factor": 8},
         "9024": {"term": 2, "table": 4},
     }
-    found = [run(**numbers).split()[0] for numbers in changed.values()]
-    if "numba" in decorator:
-        assert found == ["8023"] * 5  # so the test can fail
+    if "numba" in decorator:  # so the test can fail
+        assert [run(**changed[now]).split()[0] for now in ("8023", "9024")] == ["8023"] * 2
     else:
-        assert found == list(changed)
+        assert [run(**numbers).split()[0] for numbers in changed.values()] == list(changed)
         assert run() == "8023 1"  # and what was kept is still there
 
 

@@ -12,7 +12,7 @@
 from kernels.ahead import Ahead
 from kernels.arriving import TYPES, Glance, glance, together
 from kernels.card import Bundle, Companion, Device, Estimate, InputSpec, Options, OptionsOf, Problem, Solver
-from kernels.certificates.exact import Claim, Statement
+from kernels.certificates.exact.statement import Claim, Statement
 from kernels.certificates.gpu.checksum import InputChanged
 from kernels.deadline import Deadline, Phase, Progress
 from kernels.demonstration import Demonstration, WrongAnswer

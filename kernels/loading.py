@@ -45,7 +45,7 @@ class Library(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
     def get_pointer_to_function(self, name: str) -> int:
         """The address of a function of this library, 0 where it has none of that name."""
         code, self._machine_code = self._machine_code, b""
-        if name.encode() in code:
+        if name.encode() + b"\0" in code:  # as its table of symbols has them
             self._codegen._engine._defined_symbols.add(name)
         elif self._unread is not None:
             self._get_module_for_linking()

@@ -9,8 +9,8 @@ from scipy.optimize import linprog, minimize
 from scipy.special import logsumexp
 
 from kernels import Array
-from kernels.certificates.exact import Claim
 from kernels.certificates.exact.barycenter import problem_of
+from kernels.certificates.exact.statement import Claim
 from kernels.problems.barycenter import Barycenter, FreeBarycenter
 from tests.fuzz.case import Case
 

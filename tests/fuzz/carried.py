@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from kernels import Array
-from kernels.certificates.exact import Claim, problem_of, problems_of, transport
+from kernels.certificates.exact import transport
+from kernels.certificates.exact.every import problem_of, problems_of
 from kernels.certificates.exact.marginals import has_other_marginals
-from kernels.certificates.exact.statement import rational
+from kernels.certificates.exact.statement import Claim, rational
 from tests.fuzz import flows, oracles, sides
 from tests.fuzz.case import Case
 

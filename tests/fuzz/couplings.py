@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from kernels.certificates.exact import Claim, gromov
-from kernels.certificates.exact.statement import plain, rational
+from kernels.certificates.exact import gromov
+from kernels.certificates.exact.statement import Claim, plain, rational
 from tests.fuzz.case import Case
 
 Plan = list[list[Fraction]]

@@ -5,8 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from kernels.certificates.exact import Claim
-from kernels.certificates.exact.statement import permitted, plain, rational
+from kernels.certificates.exact.statement import Claim, permitted, plain, rational
 from tests.fuzz.case import Case
 
 Table = list[list[Fraction | None]]

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernels import Certificate, Solution, rechecking
-from kernels.certificates.exact import Claim, Statement, recheck
+from kernels.certificates.exact.every import recheck
+from kernels.certificates.exact.statement import Claim, Statement
 from tests.fuzz import truth
 from tests.fuzz.case import Case
 from tests.fuzz.outcome import Outcome

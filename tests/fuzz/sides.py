@@ -7,9 +7,8 @@ and column, by shortest augmenting paths (flows.py).
 from collections.abc import Iterator
 from fractions import Fraction
 
-from kernels.certificates.exact import Claim
 from kernels.certificates.exact.marginals import Held
-from kernels.certificates.exact.statement import plain, rational
+from kernels.certificates.exact.statement import Claim, plain, rational
 from tests.fuzz.case import Case
 from tests.fuzz.flows import PARTIAL, ROUNDED, Table, least_flow
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from kernels import Certificate, Solution, Termination
-from kernels.certificates.exact import Claim
+from kernels.certificates.exact.statement import Claim
 from tests.fuzz import report, tally, truth
 from tests.fuzz.case import Case
 from tests.fuzz.command import main

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.certificates.exact import Claim
-from kernels.certificates.exact.statement import plain, rational
+from kernels.certificates.exact.statement import Claim, plain, rational
 from kernels.problems.lowrank import low_rank_transport
 from tests.fuzz.case import Case
 from tests.fuzz.flows import least_flow

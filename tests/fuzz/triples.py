@@ -12,8 +12,7 @@ from scipy.optimize import linprog
 from scipy.special import logsumexp
 
 from kernels import Array
-from kernels.certificates.exact import Claim
-from kernels.certificates.exact.statement import plain, rational
+from kernels.certificates.exact.statement import Claim, plain, rational
 from kernels.problems.multimarginal import Multimarginal, multimarginal
 from tests.fuzz.between import refuted
 from tests.fuzz.case import Case

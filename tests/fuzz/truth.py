@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from kernels import Array, Csr
-from kernels.certificates.exact import Claim, points, problems_of
 from kernels.certificates.exact import auction as exact_auction
+from kernels.certificates.exact import points
 from kernels.certificates.exact import rejecting as exact_rejecting
 from kernels.certificates.exact import selected as exact_selected
 from kernels.certificates.exact.assignment import EARNED, FROM_DATA
+from kernels.certificates.exact.every import problems_of
 from kernels.certificates.exact.quadratic import Problem
-from kernels.certificates.exact.statement import dyadic, plain, rational
+from kernels.certificates.exact.statement import Claim, dyadic, plain, rational
 from tests.fuzz import between, carried, couplings, oracles, thin, triples
 from tests.fuzz.case import Case
 

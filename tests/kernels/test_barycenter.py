@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from kernels import SOLVERS, Array, Certificate, Deadline, InvalidProblem, Solution, Termination, solve_and_prove
-from kernels.certificates.exact import Claim, recheck
+from kernels.certificates.exact.every import recheck
+from kernels.certificates.exact.statement import Claim
 from tests.fuzz.between import linear
 from tests.instances.barycenter import clouds, grid, histograms, masses, own_costs
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernels import SOLVERS, Array, Device, Termination
-from kernels.certificates.exact import recheck
+from kernels.certificates.exact.every import recheck
 from kernels.certificates.transport import certify
 from kernels.problems import InvalidProblem
 from kernels.solution import Solution

@@ -117,7 +117,7 @@ def _matrices(inputs: Inputs) -> list[Array]:
 
 def check(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Statement]:
     """Every statement of the answer."""
-    from kernels.certificates.exact import problems_of
+    from kernels.certificates.exact.every import problems_of
 
     given, form, maximize = problems(inputs, options), _form(inputs), bool(options.get("maximize"))
     if form == "one":

@@ -5,17 +5,17 @@ from typing import Any
 
 import numpy as np
 
-from kernels.certificates import exact
+from kernels.certificates.exact import every
 from kernels.certificates.exact.quadratic import ENUMERATED, Problem
 from kernels.certificates.exact.statement import Claim, Inputs, Statement, plain, rational
 from kernels.certificates.tree.slow import NotProved, Unfinished, prove
 
 
 def recheck(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Statement]:
-    """As exact.recheck; where a quadratic assignment comes with a log and claims an optimum, every leaf is proved."""
+    """As `every.recheck`; where a quadratic assignment comes with a log and claims an optimum, every leaf is proved."""
     if solver == "qap":
         inputs = _square(inputs)
-    said = exact.recheck(solver, inputs, options, claim)
+    said = every.recheck(solver, inputs, options, claim)
     if solver != "qap" or "tree" not in claim.arrays or not claim.optimal:
         return said
     problem = Problem(inputs, {int(i): int(k) for i, k in (options.get("fixed") or {}).items()})

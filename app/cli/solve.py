@@ -118,7 +118,7 @@ def solve(card: Solver, read: Read, options: Any, device: str, time_limit_s: flo
 
 
 def _load(card: Solver, device: Device) -> None:
-    """Import the solver, and compile what is not on the disk: neither is solving."""
+    """Import the solver, and compile what is not on the disk: neither is solving. On a GPU make its context, too."""
     from workers.runtime import loops
 
     if device == "cpu" and loops.kept([card.name], device):

@@ -108,7 +108,7 @@ def waiting(names: list[str], run: list[str], broken: dict[str, str]) -> Beside:
                 raise ImportError("no such module")
             return [partial(part, 1), partial(part, 2)]
 
-        return SimpleNamespace(name=name, modules={"cpu": SOLVERS["lap"].modules["cpu"]}, steps=steps)
+        return SimpleNamespace(name=name, load=SOLVERS["lap"].load, steps=steps)
 
     return Beside([card(name) for name in names], "cpu", broken.update)
 

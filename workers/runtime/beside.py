@@ -7,7 +7,6 @@ it needs itself.
 
 import functools
 import gc
-import importlib
 import logging
 import select
 import socket
@@ -25,10 +24,10 @@ BUSY_S = 0.15
 log = logging.getLogger("workers.runtime.child")
 
 
-def wrong_with(card: Solver, device: Device, warm: Callable[[Solver, Device], None] | None = None) -> str:
-    """Run a solver's own warm-up, or `warm`; "" or what is wrong with it."""
+def wrong_with(card: Solver, device: Device, run: Callable[[], object]) -> str:
+    """Run what belongs to a solver's warm-up; "" or what is wrong with it."""
     try:
-        warm(card, device) if warm else card.warm_up(device)
+        run()
     except Exception as error:
         log.exception("%s cannot be warmed up on %s", card.name, device)
         return f"{type(error).__name__}: {error}"[:500]
@@ -55,10 +54,7 @@ class Beside:
         self._device: Device = device
         self._broken, self._found = broken, dict[str, str]()
         cards = list(cards)
-        imports: list[Callable[[], object]] = [
-            functools.partial(importlib.import_module, card.modules[device]) for card in cards
-        ]
-        self._steps = deque(imports)
+        self._steps = deque[Callable[[], object]](functools.partial(card.load, device) for card in cards)
         self._steps.extend(functools.partial(self._begin, card) for card in cards)
         self._steps.extend(others)
 
@@ -90,7 +86,7 @@ class Beside:
         self._steps.extendleft(functools.partial(self._run, card, part) for part in reversed(parts))
 
     def _run(self, card: Solver, part: Callable[[], None]) -> None:
-        if wrong := wrong_with(card, self._device, lambda *_: part()):
+        if wrong := wrong_with(card, self._device, part):
             self._found[card.name] = wrong
             self._broken(self._found)
 

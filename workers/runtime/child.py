@@ -21,6 +21,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -144,12 +145,12 @@ def _warm_up(
     cards = [card for card in asked if card.name not in ready]
     ahead = device == "gpu"  # on a CPU the other types are loaded when first met, in a tenth of a second
     for card in later[:1]:
-        if wrong := wrong_with(card, device, _first_part):
+        if wrong := wrong_with(card, device, partial(_first_part, card, device)):
             broken[card.name] = wrong
     steps = (1 + ahead) * len(cards)
     for number, card in enumerate(in_turn(cards, locks, device)):
         told(f"{(1 + ahead) * number} of {steps}")
-        if wrong := wrong_with(card, device, warm):
+        if wrong := wrong_with(card, device, partial(warm, card, device) if warm else partial(card.warm_up, device)):
             broken[card.name] = wrong
             continue
         if warm is None:

@@ -55,7 +55,7 @@ def test_what_was_accepted_can_be_cancelled_and_what_is_new_is_refused(jobs: Job
 
 
 def test_there_is_a_reserve(jobs: Jobs) -> None:
-    jobs._redis.set("ballast", bytes(32 << 20))  # so that a reply's buffer is nothing beside the reserve
+    jobs._redis.setrange("ballast", 32 << 20, b"0")  # a reply's buffer is nothing beside it, and no bytes were read
     used = jobs._redis.info("memory")["used_memory"]
     jobs._redis.config_set("maxmemory", int(used / 0.95))
     with pytest.raises(StoreFull, match="nearly out of memory"):

@@ -18,29 +18,37 @@ class Ahead:
     """An array on its way to the device while it is read. It must stay as it is until the stream has passed.
 
     Args:
-        array: contiguous and page-locked, and not yet filled.
+        array: contiguous. It is page-locked and not yet filled, or lies at `lies`, too.
+        lies: an address at which the same memory is page-locked.
 
     Raises:
         CuPy's errors, where there is no room on the device.
     """
 
-    def __init__(self, array: Costs) -> None:
+    def __init__(self, array: Costs, lies: int | None = None) -> None:
         import cupy
 
         self._host, self._device = array, cupy.empty(array.size, array.dtype)
+        self._lies = array.ctypes.data if lies is None else lies
         self._stream = cupy.cuda.get_current_stream().ptr
 
+    @staticmethod
+    def takes(array: Costs) -> bool:
+        """Whether it is worth it."""
+        return LEAST_BYTES <= array.nbytes <= MOST_BYTES and bool(array.flags.c_contiguous)
+
     @classmethod
-    def of(cls, array: Costs) -> "Ahead | None":
-        """For an array that is about to be filled; None where it is not worth it, or there is no room."""
-        if not LEAST_BYTES <= array.nbytes <= MOST_BYTES or not array.flags.c_contiguous:
+    def of(cls, array: Costs, lies: int | None = None) -> "Ahead | None":
+        """For such an array; None where it is not worth it, or there is no room."""
+        if not cls.takes(array):
             return None
         import cupy
 
         from kernels.gpu_room import bytes_free, bytes_unused
 
         try:
-            return cls(array) if array.nbytes <= bytes_unused() or TIMES * array.nbytes <= bytes_free() else None
+            enough = array.nbytes <= bytes_unused() or TIMES * array.nbytes <= bytes_free()
+            return cls(array, lies) if enough else None
         except cupy.cuda.memory.OutOfMemoryError:
             return None
 
@@ -48,12 +56,20 @@ class Ahead:
         """Bytes from `begin` to `end` are there. In any thread."""
         import cupy
 
-        to, of = self._device.data.ptr + begin, self._host.ctypes.data + begin
+        to, of = self._device.data.ptr + begin, self._lies + begin
         cupy.cuda.runtime.memcpyAsync(to, of, end - begin, TO_DEVICE, self._stream)
 
     def all_sent(self) -> None:
-        """`sent_ahead` finds it from now on, until the next one or `forget`."""
-        _sent[:] = [(weakref.ref(self._host), _place(self._host), self._device)]
+        """`sent_ahead` finds it from now on, until `forget`."""
+        _sent.append((weakref.ref(self._host), _place(self._host), self._device))
+
+    @staticmethod
+    def come() -> None:
+        """Wait until all is there that nobody has asked for yet."""
+        if _sent:
+            import cupy
+
+            cupy.cuda.get_current_stream().synchronize()
 
     @staticmethod
     def forget() -> None:
@@ -66,9 +82,9 @@ _sent: list[tuple["weakref.ref[Costs]", tuple[int, int, str], Any]] = []
 
 def sent_ahead(array: Costs) -> Any | None:
     """The array on the device, where it was sent ahead: whoever asks first has it alone."""
-    for whole, place, device in _sent:
+    for at, (whole, place, device) in enumerate(_sent):
         if whole() is not None and array.flags.c_contiguous and _place(array) == place:
-            _sent.clear()
+            del _sent[at]
             return device.reshape(array.shape)
     return None
 

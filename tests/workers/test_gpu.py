@@ -1,9 +1,12 @@
 """What only a machine with a GPU can show of the workers."""
 
+import io
 import os
 import signal
+import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +18,9 @@ from tests.conftest import need_gpu
 from tests.workers.service import OWNER, Service, child_of, eventually, kill, running_service
 from workers.jobs.job import State, Submission
 from workers.runtime import gpu_memory
+from workers.store.arena import MARK, Arena
 from workers.store.inline import carried
+from workers.store.layouts import npy
 from workers.store.reference import of_array
 
 pytestmark = pytest.mark.gpu
@@ -74,6 +79,38 @@ def test_what_is_sent_as_it_is_read_is_there_once_and_for_its_own_job(tmp_path: 
     half = gpu_locked.uploaded(again[:350])  # another array, though it begins in the same place
     assert half.shape == (350, 500)
     cupy.testing.assert_array_equal(gpu_locked.uploaded(again.reshape(500, 700)), second.reshape(500, 700))
+
+
+def test_an_upload_in_the_arena_is_sent_from_where_it_lies() -> None:
+    import cupy
+
+    from kernels import gpu_locked
+    from kernels.ahead import sent_ahead
+
+    staging, costs = gpu_memory.Staging(1 << 30), np.random.default_rng(0).random((5, 700, 500))
+    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    with tempfile.TemporaryDirectory(dir=memory) as folder, ThreadPoolExecutor(2) as own:
+        arena = Arena(Path(folder) / f"{MARK}test", 1 << 26)
+        for k, cost in enumerate([*costs, *costs[:, :600]]):  # slabs are used again, and others cut
+            file = io.BytesIO()
+            np.save(file, cost)
+            slab = arena.take(file.tell(), own)
+            assert slab is not None
+            slab.ready(0)
+            slab.view[:] = file.getvalue()
+            slab.written()
+            arena.lay(f"blob{k}", slab.path)
+            slab.close()
+            mapped = npy(arena.blobs / f"blob{k}", 1 << 30)
+            staged = staging.stage({"cost": mapped}, {"cost": "f"})["cost"]
+            assert staged is mapped
+            there = gpu_locked.uploaded(mapped)
+            assert sent_ahead(mapped) is None
+            cupy.testing.assert_array_equal(there, cost)
+            del staged, mapped
+            arena.settled(f"blob{k}")
+            if k % 2:
+                arena.drop(f"blob{k}")
 
 
 def test_copies_from_staged_memory_are_fast(tmp_path: Path) -> None:

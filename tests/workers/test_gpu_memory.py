@@ -126,7 +126,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Sent]]:
     """What is sent ahead, in pieces of LEAST_PIECE."""
     found: list[Sent] = []
 
-    def ahead_of(array: Any) -> Sent:
+    def ahead_of(array: Any, lies: int | None = None) -> Sent:
         found.append(Sent(array))
         return found[-1]
 

@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 
 from kernels import ANSWERS, Ahead, Array, Bytes, Csr, Locked, note, seen_of
+from workers.runtime.locked_slabs import LockedSlabs
 from workers.store.arena import is_slab, leased
 
 READERS = max(1, min(8, (os.cpu_count() or 1) // 2))
@@ -26,6 +27,8 @@ LEAST_PIECE, PIECE, EACH = 1 << 20, 8 << 20, 2
 ALIGNMENT = 512
 AHEAD = 128 << 20
 """Bytes whose pages are found in one step between jobs: 30 ms at 4 GiB/s (docs/notes/device.md)."""
+HELD_BYTES, OF_STAGING = 512 << 20, 4
+"""Of slabs that stay page-locked where they lie, and which part of staging's own limit they have at most."""
 DRIVER = "libcuda.so.1"
 OF_CONTEXTS = 0.04
 """Of a device's memory: what several processes have there beside CuPy's pools."""
@@ -46,10 +49,12 @@ class Staging:
         self._used = 0
         self._several = False
         self._noted: list[weakref.ref[Array]] = []  # staged arrays of which something is noted
+        self._slabs = LockedSlabs(min(HELD_BYTES, limit_bytes // OF_STAGING))
 
     @contextlib.contextmanager
     def several(self) -> Iterator[None]:
         """A block in which inputs are put behind those before: of jobs that are solved together, all are needed."""
+        Ahead.forget()
         self._used, self._several = 0, True
         try:
             yield
@@ -73,9 +78,15 @@ class Staging:
         """The same inputs in page-locked memory, valid until the next call, and in a block of `several` until its end.
 
         Where that memory has no room left they stay as they are. One of those that a solver copies to the device as
-        they lie, `whole`, is sent there as it is read, if it comes from a file.
+        they lie, `whole`, is sent there from where it lies, if it can be; else it is as it is read, if it comes from a
+        file.
         """
-        Ahead.forget()
+        if not self._several:
+            Ahead.forget()
+        sent = {name for name, value in inputs.items() if name in whole and self._slabs.sent(value)}
+        return inputs | self._all_staged({name: value for name, value in inputs.items() if name not in sent}, whole)
+
+    def _all_staged(self, inputs: dict[str, Array | Csr], whole: Container[str]) -> dict[str, Array | Csr]:
         begin = self._used if self._several else 0
         parts = [part for value in inputs.values() for part in _parts(value)]
         needed = sum(_rounded(part.nbytes) for part in parts)

@@ -15,7 +15,7 @@ written under its exclusive lock, after its name has gone, so nobody new finds i
 with their lock, that the name is another file's now, and looks elsewhere.
 
 A slab is cut or lengthened to the bytes that come next, where it has nearly as many: callers rarely send the very same
-size twice. It keeps its pages, and its size while anybody maps it.
+size twice. It keeps its pages, and its size while anybody maps it or has said so (sizes.py).
 """
 
 import contextlib
@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from workers.runtime.config import private_folder
+from workers.store.sizes import may_resize
 from workers.store.slab import Slab
 
 LOG = logging.getLogger(__name__)
@@ -209,7 +210,7 @@ class Arena:
         for one in sorted(_lying(self.spare), key=lambda one: abs(one.size - size)):
             if not LEAST * size <= one.size <= MOST * size or not (found := self._taken_from(Path(one.path))):
                 continue
-            if size <= one.size or self._make_room(size - one.size):
+            if may_resize(found.descriptor) and (size <= one.size or self._make_room(size - one.size)):
                 os.ftruncate(found.descriptor, size)
                 return replace(found, whole=min(found.whole, size))
             found.path.rename(one.path)

@@ -13,8 +13,7 @@ import cupy
 import numpy as np
 
 from benchmarks.rows import Rows, on_gpu
-from kernels import Locked
-from kernels.locked import lock
+from kernels import Locked, page_lock
 
 GIB = 1 << 30
 
@@ -46,7 +45,7 @@ def main() -> None:
     pages = np.frombuffer(mmap.mmap(-1, size), np.uint8)
     pages[:: mmap.PAGESIZE] = 1
     let_go = []
-    found = rate(size, lambda: let_go.append(lock(pages.ctypes.data, size)))
+    found = rate(size, lambda: let_go.append(page_lock(pages.ctypes.data, size)))
     rows.add(what="cudaHostRegister of pages that are there", gib=size / GIB, gib_per_s=found)
     rows.add(what="cudaHostUnregister", gib=size / GIB, gib_per_s=rate(size, let_go[0]))
 

@@ -16,7 +16,7 @@ from kernels.certificates.exact.statement import Claim, Statement
 from kernels.certificates.gpu.checksum import InputChanged
 from kernels.deadline import Deadline, Phase, Progress
 from kernels.demonstration import Demonstration, WrongAnswer
-from kernels.locked import ANSWERS, Locked
+from kernels.locked import ANSWERS, Locked, page_lock
 from kernels.on_device import disagreement
 from kernels.outline import stand_in
 from kernels.pace import pace as pace_here
@@ -84,6 +84,7 @@ __all__ = [
     "keep_cubins",
     "note",
     "pace_here",
+    "page_lock",
     "recheck",
     "seen_of",
     "solve_and_prove",

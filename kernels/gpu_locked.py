@@ -40,7 +40,7 @@ def uploaded(array: Costs | AnyIndices) -> Any:
 def _set_locked(held: Any, array: Costs | AnyIndices) -> None:
     """Copy an array that is locked for it, if it can be: a file mapped for reading, for one, cannot everywhere."""
     try:
-        unlock = locked.lock(array.ctypes.data, array.nbytes)
+        unlock = locked.page_lock(array.ctypes.data, array.nbytes)
     except Exception:  # CUDA's; what is wrong with the device the copy says
         held.set(array)
         return

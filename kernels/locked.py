@@ -34,7 +34,7 @@ PORTABLE = 1
 Unlock = Callable[[], object]
 
 
-def lock(address: int, count: int) -> Unlock:
+def page_lock(address: int, count: int) -> Unlock:
     """Page-lock memory that stays where it is; what is returned lets go of it. Raises CuPy's errors."""
     import cupy
 
@@ -74,7 +74,7 @@ class Locked:
         wanted = self.find(count)
         self.let_go()
         try:
-            self._unlock = lock(self._address, wanted)
+            self._unlock = page_lock(self._address, wanted)
         except Exception as error:  # of CUDA; what is wrong with the device the next call says again
             raise MemoryError(f"{wanted} bytes cannot be page-locked: {error}") from error
         self.held = wanted

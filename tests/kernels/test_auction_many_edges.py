@@ -225,7 +225,7 @@ def test_a_large_array_is_locked_for_its_copy_alone(monkeypatch: pytest.MonkeyPa
     staged = SimpleNamespace(empty=Held, asarray=lambda array: told.append("staged"), cuda=device)
     monkeypatch.setattr(gpu_locked, "cupy", staged)
     monkeypatch.setattr(gpu_locked, "is_page_locked", lambda array: False)
-    monkeypatch.setattr(gpu_locked.locked, "lock", lock)
+    monkeypatch.setattr(gpu_locked.locked, "page_lock", lock)
     monkeypatch.setattr(gpu_locked, "MOST_STAGED", 1 << 21)
     gpu_locked.uploaded(np.zeros(1 << 18))
     assert told == ["staged"]

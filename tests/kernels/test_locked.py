@@ -31,7 +31,7 @@ class Locks:
 @pytest.fixture
 def locks(monkeypatch: pytest.MonkeyPatch) -> Locks:
     found = Locks()
-    monkeypatch.setattr(locked, "lock", found)
+    monkeypatch.setattr(locked, "page_lock", found)
     return found
 
 

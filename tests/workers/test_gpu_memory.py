@@ -28,7 +28,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         sizes.append(count)
         return lambda: None
 
-    monkeypatch.setattr(locked, "lock", lock)
+    monkeypatch.setattr(locked, "page_lock", lock)
     return sizes
 
 
@@ -81,7 +81,7 @@ def test_without_room_inputs_stay_where_they_are(monkeypatch: pytest.MonkeyPatch
     def none_left(address: int, count: int) -> Callable[[], object]:
         raise RuntimeError("this system locks only what it allocates itself")
 
-    monkeypatch.setattr(locked, "lock", none_left)
+    monkeypatch.setattr(locked, "page_lock", none_left)
     given = np.zeros(10)
     assert gpu_memory.Staging(1 << 20).stage({"a": given})["a"] is given
 

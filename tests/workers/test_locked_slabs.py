@@ -68,7 +68,8 @@ class Locks:
 @pytest.fixture
 def locks(monkeypatch: pytest.MonkeyPatch) -> Locks:
     made = Locks()
-    monkeypatch.setattr(locked, "lock", made.lock)
+    monkeypatch.setattr(locked, "page_lock", made.lock)
+    monkeypatch.setattr(locked_slabs, "page_lock", made.lock)
     return made
 
 
@@ -257,7 +258,8 @@ def test_what_cannot_be_locked_is_copied_and_not_tried_again(
             raise RuntimeError("this system locks only what it allocates itself")
         return lambda: None
 
-    monkeypatch.setattr(locked, "lock", lock)
+    monkeypatch.setattr(locked, "page_lock", lock)
+    monkeypatch.setattr(locked_slabs, "page_lock", lock)
     staging, cost = gpu_memory.Staging(1 << 30), np.random.default_rng(0).random(COUNT)
     for k in range(2):
         staged = staging.stage({"cost": lay(arena, threads, f"blob{k}", cost)}, {"cost": "f"})["cost"]

@@ -90,7 +90,7 @@ def raising(*errors: Exception) -> Any:
 
 
 def test_jobs_that_are_solved_together_keep_their_own_inputs(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locked, "lock", lambda address, count: lambda: None)
+    monkeypatch.setattr(locked, "page_lock", lambda address, count: lambda: None)
     costs = list(np.random.default_rng(0).integers(0, 1000, (5, 9, 9)))
     records, orders = Records(jobs._redis), []
     for k, cost in enumerate(costs):

@@ -17,7 +17,7 @@ from collections import OrderedDict
 
 import numpy as np
 
-from kernels import Ahead, Array, Csr, locked
+from kernels import Ahead, Array, Csr, page_lock
 from workers.store.sizes import keep_size
 
 LOG = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ class _Held:
         self._memory = mmap.mmap(descriptor, size)
         self._front: ctypes.c_char | None = ctypes.c_char.from_buffer(self._memory)
         self.address = ctypes.addressof(self._front)
-        self._unlock = locked.lock(self.address, size)
+        self._unlock = page_lock(self.address, size)
 
     def is_nameless(self) -> bool:
         """Whether the arena has given it up."""

@@ -29,6 +29,7 @@ from kernels.papers import SYSTEMS
 from kernels.problems import UNASSIGNED, Array, Assignment, InvalidProblem, Rejecting
 from kernels.problems.arrays import Costs, is_masked
 from kernels.problems.points import PointAssignment
+from kernels.problems.seen import seen_of
 from kernels.solution import OnDevice, Solution, Termination
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def solve_one(
     if turned:
         cost, u0, v0 = cupy.ascontiguousarray(cost.T), v0, u0
     sent[1].record()
-    start = prices(cost, maximize, u0, v0) if warm else None
+    start = prices(cost, maximize, u0, v0, seen_of(weights)) if warm else None
     searched = squared(cost) if squared_bytes else cost
     forest = Forest(searched.shape[0], searched.shape[1], cost.dtype, Tuning(scale_at_once=not squared_bytes))
     watch = DeviceWatch(forest, cost, weights.T if turned else weights, maximize, deadline)

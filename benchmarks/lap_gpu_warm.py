@@ -1,0 +1,110 @@
+"""Warm starts on one GPU beside cold ones: python -m benchmarks.lap_gpu_warm [--sizes ...] [--families ...].
+
+A problem of which 1% of the rows were drawn anew starts from the duals of the one before. *Device*: with the matrix
+there, from the first launch until the proof on the device has ended, by the clock; of a warm start prices are brought
+there, too. *Answer*: a call that solves and proves, with the matrix in page-locked memory. Cold and warm in turn,
+medians. The run ends where an answer is not optimal.
+"""
+
+import argparse
+import statistics
+import time
+from typing import Any
+
+import cupy
+import cupyx
+import numpy as np
+
+from benchmarks import instances
+from benchmarks.rows import Rows, on_gpu
+from kernels import SOLVERS, Deadline, Termination, solve_and_prove
+from kernels.lap.auto.gpu_forest import Forest
+from kernels.lap.auto.gpu_warm import prices
+from kernels.lap.proof.gpu_proof import prove
+from kernels.problems.seen import Seen, note
+
+LAP = SOLVERS["lap"]
+COUNTS = ("bid_rounds", "n_begun", "phases", "rounds", "scaled")
+FAMILIES = "u,r01,r1,r10,plane,clustered,gene50"
+
+
+def pinned(matrix: Any) -> Any:
+    """The same in page-locked memory, with what the service would have seen of it."""
+    held = cupyx.empty_pinned(matrix.shape, matrix.dtype)
+    held[...] = matrix
+    note(held, Seen(matrix.min().item(), matrix.max().item()))
+    return held
+
+
+def on_device(cost: Any, forest: Forest, duals: dict[str, Any] | None) -> tuple[float, dict[str, int], list[float]]:
+    """(milliseconds, counts, proof) of one solve of a matrix on the device."""
+    forest.mailbox[:] = 0
+    cupy.cuda.Device().synchronize()
+    begun = time.perf_counter()
+    start = None
+    if duals is not None:
+        start = prices(cost, False, duals["u0"], duals["v0"], Seen(float(duals["low"]), float(duals["high"])))
+    forest.launch(cost, False, start)
+    proof = prove(cost, False, forest.u, forest.v, forest.row_col)
+    cupy.cuda.Device().synchronize()
+    return 1e3 * (time.perf_counter() - begun), forest.facts(), proof.get().tolist()
+
+
+def answered(cost: Any, **duals: Any) -> tuple[float, Any, Any]:
+    """(milliseconds, solution, certificate) of one call."""
+    options = LAP.options()
+    problem = LAP.build({"cost": cost, **duals}, options)
+    begun = time.perf_counter()
+    solution, certificate = solve_and_prove(LAP, problem, options, Deadline(), "gpu")
+    return 1e3 * (time.perf_counter() - begun), solution, certificate
+
+
+def one(rows: Rows, family: str, n: int, repeats: int) -> None:
+    """Both of one problem."""
+    old = instances.lap(family, n)
+    duals = answered(pinned(old))[1].arrays
+    rng = np.random.default_rng(n)
+    cost, changed = old.copy(), rng.permutation(n)[: max(1, n // 100)]
+    cost[changed] = old[rng.permutation(n)[: len(changed)]][:, rng.permutation(n)]
+    held, given = pinned(cost), {"u0": duals["u"], "v0": duals["v"]}
+    there, forest = cupy.asarray(cost), Forest(n, n, cost.dtype)
+    ranged = {**given, "low": cost.min(), "high": cost.max()}
+    times: dict[str, list[float]] = {}
+    counts: dict[str, dict[str, int]] = {}
+    bounds: dict[str, float] = {}
+    for number in range(repeats + 1):
+        for name, start in (("cold", None), ("warm", ranged)):
+            taken, counts[name], proof = on_device(there, forest, start)
+            assert proof[-1] == 0
+            bounds[name] = proof[0]
+            wall, solution, certificate = answered(held, **({} if start is None else given))
+            assert certificate.holds
+            assert solution.termination is Termination.OPTIMAL
+            if number:
+                times.setdefault(f"{name}_device_ms", []).append(taken)
+                times.setdefault(f"{name}_answer_ms", []).append(wall)
+    assert np.isclose(bounds["cold"], bounds["warm"], rtol=1e-9)
+    medians = {name: statistics.median(values) for name, values in times.items()}
+    rows.add(
+        family=family, n=n, dtype=cost.dtype.name, **medians,
+        device_share=medians["warm_device_ms"] / medians["cold_device_ms"],
+        answer_share=medians["warm_answer_ms"] / medians["cold_answer_ms"],
+        **{f"{name}_{what}": told[what] for name, told in counts.items() for what in COUNTS},
+    )  # fmt: skip
+
+
+def main() -> None:
+    """Measure all."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--families", default=FAMILIES)
+    parser.add_argument("--sizes", default="1024,2048,4096,8192")
+    parser.add_argument("--repeats", type=int, default=9)
+    asked = parser.parse_args()
+    rows = Rows(on_gpu("lap_warm"))
+    for n in map(int, asked.sizes.split(",")):
+        for family in asked.families.split(","):
+            one(rows, family, n, asked.repeats)
+
+
+if __name__ == "__main__":
+    main()

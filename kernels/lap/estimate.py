@@ -64,6 +64,8 @@ FEW_ON_GPU = 256
 """Lines of the shorter side from which more than MOST_ON_GPU are solved by columns (gpu.FEW)."""
 LARGE_ROUNDS, SWEPT_BYTES_S, LARGE_ROW_S, LARGE_ROW_BYTES = 12, 1e12, 5e-5, 8192
 """There: rounds, what a sweep reads on the slowest device in use, and seconds and bytes of the host for a row."""
+UNSEEN_S = 0.005
+"""Seconds on a GPU up to which a problem is taken for a hard one: the look that tells takes half a millisecond."""
 PROVED_ON_GPU_BYTES = 3 << 30
 """Blocks of costs in a certificate of points on a GPU."""
 CERTIFIED_BYTES = 128 * MIB
@@ -230,9 +232,10 @@ def _gpu_s(weights: Costs, batch: int) -> float:
     longer = float(max(weights.shape[-2:]))
     if batch > 1:
         return float(2e-4 + 1e-7 * longer**1.8 + 2e-10 * weights.size)
-    if texture(weights).rank > STRUCTURED:
+    hard_s = 1.2e-3 + 3e-6 * longer + 4e-10 * weights.size
+    if hard_s > UNSEEN_S and texture(weights).rank > STRUCTURED:
         return 5e-4 + 7e-7 * longer
-    return 1.2e-3 + 3e-6 * longer + 4e-10 * weights.size
+    return hard_s
 
 
 def _proof_s(weights: Costs) -> float:

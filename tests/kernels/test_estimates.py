@@ -17,7 +17,7 @@ import pytest
 from kernels import SOLVERS, Device, Estimate, pace
 from kernels.problems import Assignment
 from kernels.problems.derived import deriving
-from kernels.texture import _rank, texture
+from kernels.texture import Texture, _rank, texture
 from tests.instances import (
     Case,
     assignment,
@@ -283,17 +283,31 @@ def test_the_rank_is_that_of_the_singular_values() -> None:
     assert _rank(sample) == pytest.approx(squares.sum() ** 2 / (squares**2).sum() / 23, rel=1e-9)
 
 
-@pytest.mark.parametrize("device", ["cpu", "gpu"])
-def test_who_estimates_again_is_told_what_the_sample_was(device: Device) -> None:
+@pytest.mark.parametrize(("device", "n"), [("cpu", 300), ("gpu", 1200)])
+def test_who_estimates_again_is_told_what_the_sample_was(device: Device, n: int) -> None:
     """So a worker reads no entry for an estimate that was made as the job came."""
-    card, first = SOLVERS["lap"], assignment.spatial(300, 300)
-    other = assignment.uniform_float(300, 300)
+    card, first = SOLVERS["lap"], assignment.spatial(n, n)
+    other = assignment.uniform_float(n, n)
     with deriving() as numbers:
         before = card.estimate(card.build({"cost": first}, card.options()), card.options(), device)
     with deriving(numbers.found):
         again = card.estimate(card.build({"cost": other}, card.options()), card.options(), device)
     without = card.estimate(card.build({"cost": other}, card.options()), card.options(), device)
     assert again == before != without
+
+
+def test_what_a_gpu_solves_in_no_time_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    card, looks = SOLVERS["lap"], list[Any]()
+
+    def look(*given: Any) -> Texture:
+        looks.append(given)
+        return Texture(0.0, 1.0, 1.0)
+
+    monkeypatch.setattr("kernels.texture._look", look)
+    for n, seen in ((1024, 0), (1200, 1)):
+        problem = card.build({"cost": assignment.uniform_float(n, n)}, card.options())
+        assert 1e-3 < card.estimate(problem, card.options(), "gpu").seconds < 2e-2
+        assert len(looks) == seen
 
 
 def test_a_worker_is_told_the_spread_of_costs() -> None:

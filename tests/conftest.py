@@ -1,5 +1,6 @@
 import functools
 import gc
+import inspect
 import logging
 import os
 import ssl
@@ -69,6 +70,15 @@ def read_certificates_once() -> None:
 
 
 read_certificates_once()
+
+
+def be_patient() -> None:
+    """A request without a timeout of its own may take a minute: beside other tests a machine pauses for seconds."""
+    usual = inspect.signature(httpx.get).parameters["timeout"].default
+    usual.connect = usual.read = usual.write = usual.pool = 60.0
+
+
+be_patient()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -78,7 +78,7 @@ def test_a_loop_is_not_given_another_type(tmp_path: Path) -> None:
     """Through the decorators of numba, which say nothing of types by themselves."""
     (tmp_path / "wrong.py").write_text(WRONG)
     command = [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path / "kept"), "--follow-imports", "silent"]
-    done = subprocess.run([*command, str(tmp_path / "wrong.py")], cwd=ROOT, capture_output=True, text=True, timeout=280)
+    done = subprocess.run([*command, str(tmp_path / "wrong.py")], cwd=ROOT, capture_output=True, text=True, timeout=840)
     wrong = [line for line in done.stdout.splitlines() if "incompatible type" in line]
     assert [re.search(r'Argument \d to "\w+"', line)[0] for line in wrong] == [  # type: ignore[index]
         'Argument 2 to "push"',

@@ -225,21 +225,21 @@ TEXTS = {
 @pytest.mark.parametrize("name", TEXTS)
 def test_json_that_takes_long_keeps_nobody_waiting(alone: Alone, name: str) -> None:
     worst: list[float] = []
-    while not worst or (worst[-1] >= 0.25 and len(worst) < 4):  # a busy machine has pauses of its own
+    while not worst or (worst[-1] >= allowed(0.25) and len(worst) < 4):  # a busy machine has pauses of its own
         with Pulse(alone.url) as pulse:
             time.sleep(0.2)
             answer = httpx.post(f"{alone.url}/v1/jobs", content=TEXTS[name], timeout=60)
         check(answer, (400, 413, 422))
         worst.append(pulse.worst_s)
-    assert min(worst) < 0.25, worst
+    assert min(worst) < allowed(0.25), worst
 
 
 def test_costly_files_of_many_keep_nobody_waiting(alone: Alone) -> None:
     """The quietest of three attacks counts: what else runs on this machine is nobody's defect here."""
     worst = [longest_wait_under_attack(alone)]
-    while worst[-1] >= 1.0 and len(worst) < 3:
+    while worst[-1] >= allowed(1.0) and len(worst) < 3:
         worst.append(longest_wait_under_attack(alone))
-    assert min(worst) < 1.0, worst
+    assert min(worst) < allowed(1.0), worst
 
 
 def longest_wait_under_attack(alone: Alone) -> float:

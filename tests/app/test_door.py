@@ -205,7 +205,9 @@ def test_a_connection_is_closed_after_so_many_requests(guarded: Guarded) -> None
         for count in range(1, 4):
             held.sendall(request)
             while told.count(b'"alive"') < count:
-                told += held.recv(4096)
+                piece = held.recv(4096)
+                assert piece, told
+                told += piece
         assert told.count(b"connection: close") == 1
         assert rest_of(held) == b""
 

@@ -276,7 +276,7 @@ def test_a_result_that_was_fetched_is_kept_for_less(service: Service, accept: st
                 assert client.get(links["self"], params={"wait": 30}).json()["state"] == "succeeded"
                 time.sleep(2)
                 assert client.get(links["result"], headers={"Accept": accept}).status_code == 200
-            give_up = time.monotonic() + 15
+            give_up = time.monotonic() + allowed(15)
             while (last := client.get(links["self"])).status_code == 200 and time.monotonic() < give_up:
                 time.sleep(0.1)
             assert last.status_code == 410
@@ -301,15 +301,15 @@ def test_many_may_wait_while_others_are_answered(service: Service, client: httpx
     links = post(long_job(), wait=None).json()["links"]
 
     def wait() -> None:
-        httpx.get(f"{service.url}{links['self']}?wait=10", timeout=30)
+        httpx.get(f"{service.url}{links['self']}?wait=30", timeout=60)
 
     waiting = [threading.Thread(target=wait) for _ in range(60)]
     for thread in waiting:
         thread.start()
     begun = time.monotonic()
     assert client.get("/v1/jobs").status_code == 200
-    assert time.monotonic() - begun < min(8, allowed(3))
+    assert time.monotonic() - begun < min(25, allowed(3))
     client.post(links["cancel"])
     for thread in waiting:
-        thread.join(20)
+        thread.join(40)
         assert not thread.is_alive()

@@ -131,4 +131,4 @@ def test_a_preference_to_wait_is_dropped_where_too_many_wait(
     begun = time.monotonic()
     answer = httpx.post(f"{idle.url}/v1/jobs", json=job, headers={"Prefer": "wait=30"}, timeout=40)
     assert (answer.status_code, "preference-applied" in answer.headers) == (202, False)
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 25  # and not the 30 s that it preferred

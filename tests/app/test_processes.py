@@ -74,18 +74,20 @@ def test_several_processes_answer_on_one_port(tmp_path: Path) -> None:
                 assert {answer.json()["state"] for answer in await asyncio.gather(*polls)} == {"cancelled"}
 
         asyncio.run(wait_and_cancel())  # whichever process each of them hit
-        assert answered(service, "/v1/jobs/{job_id}") == 30
+        eventually(lambda: answered(service, "/v1/jobs/{job_id}") == 30)  # counted behind the answer
+        eventually(lambda: answered(service, "/v1/jobs/{job_id}/cancel") == 1)
         assert [answered(service, "/v1/jobs/{job_id}/cancel") for _ in range(8)] == [1] * 8
 
         eventually(lambda: min(shares(service, 8)) > 0, 30)  # both accept
-        assert max(shares(service, 8)) <= 5  # four each; two of a port's sockets get six or more once in three times
+        # four each; two of a port's sockets get six or more once in three times; one that is not run takes none
+        assert sorted(max(shares(service, 8)) for _ in range(5))[2] <= 5
 
         before = {one.pid for one in service.apis()}
         os.kill(before.pop(), signal.SIGKILL)
         for _ in range(10):  # connections, none of which waits for a successor
             assert httpx.get(f"{service.url}/livez", timeout=30).status_code == 200
         assert len({one.pid for one in service.apis()} & before) == 1
-        until = time.monotonic() + 30
+        until = time.monotonic() + allowed(30)
         while len({one.pid for one in service.apis()} - before) < 1:
             assert time.monotonic() < until, "the process was not started again"
             time.sleep(0.1)
@@ -146,7 +148,7 @@ def leaves(service: Served) -> int:
 
 def test_a_lame_duck_answers_and_takes_nothing_new(tmp_path: Path) -> None:
     for count in ("1", "2"):
-        with served(tmp_path / count, ALLOT_API_WORKERS=count, ALLOT_LAME_S=str(allowed(4))) as service:
+        with served(tmp_path / count, ALLOT_API_WORKERS=count, ALLOT_LAME_S=str(allowed(8))) as service:
             job = httpx.post(f"{service.url}/v1/jobs", json=LAP, timeout=20).json()["links"]
             service.process.terminate()
             eventually(lambda: httpx.get(f"{service.url}/readyz", timeout=20).status_code == 503, 3)
@@ -158,8 +160,8 @@ def test_a_lame_duck_answers_and_takes_nothing_new(tmp_path: Path) -> None:
             assert httpx.get(f"{service.url}{job['self']}", timeout=20).json()["state"] == "queued"
             begun = time.monotonic()
             poll = httpx.get(f"{service.url}{job['self']}?wait=60", timeout=70)  # is answered when HTTP ends
-            assert (poll.status_code, time.monotonic() - begun < allowed(20)) == (200, True)
-            assert service.process.wait(allowed(30)) == 0
+            assert (poll.status_code, time.monotonic() - begun < allowed(30)) == (200, True)
+            assert service.process.wait(allowed(40)) == 0
 
 
 def test_a_process_that_is_still_starting_becomes_a_lame_duck_too(tmp_path: Path) -> None:

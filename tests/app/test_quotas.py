@@ -78,12 +78,14 @@ def test_a_retry_of_a_job_that_was_made_is_no_job_more(place: Place) -> None:
 
 
 def test_seconds_of_the_day_come_back_at_midnight(place: Place) -> None:
-    now = place.jobs._redis.now()
+    now = float(place.jobs._redis.now())
     place.jobs._redis.hset(f"allot:spent:cpu:{int(now // 86400)}", "ann", 60)
     give(place, cpu_s=60)
     refused = place.ann.post("/v1/jobs", json=LAP)
     check(refused, 429)
-    assert abs(int(refused.headers["retry-after"]) - (86400 - now % 86400)) < 5
+    left = 86400 - now % 86400
+    took = float(place.jobs._redis.now()) - now
+    assert left - took - 2 < int(refused.headers["retry-after"]) < left + 2
     assert refused.headers["ratelimit-policy"] == '"cpu-seconds";q=60;w=86400'
     assert place.bob.post("/v1/jobs", json=LAP).status_code == 202
 
@@ -109,7 +111,7 @@ def test_bytes_are_refused_with_how_to_free_them(place: Place, tmp_path: Path) -
 
 
 def test_requests_a_second_of_one_owner_change_while_it_runs(place: Place) -> None:
-    give(place, requests_per_s=0.5)
+    give(place, requests_per_s=0.01)
     answers = [place.ann.get("/v1/solvers").status_code for _ in range(4)]
     assert answers[0] == 200
     assert answers[-1] == 429

@@ -22,6 +22,7 @@ from app.http.config import HttpSettings
 from app.http.main import create_app
 from app.intake.clerks import Clerks
 from tests.app.conftest import Service, serve
+from tests.workers.service import eventually
 from workers.jobs.job import StoreFull
 from workers.store import pieces
 from workers.store.arena import MARK
@@ -272,9 +273,10 @@ def test_an_acknowledgement_waits_for_the_disk(app: tuple[Any, httpx.Client], se
     answers: list[httpx.Response] = []
     asking = threading.Thread(target=lambda: answers.append(solve(client, cost, {"Prefer": "wait=0"})))
     asking.start()
-    asking.join(2.0)
-    assert not answers
     name = name_of(digest_of(npy(cost)), "local")
+    eventually(lambda: folder_of(own).is_laid(name), 20)
+    asking.join(0.5)
+    assert not answers
     assert folder_of(own).is_laid(name)
     go.set()
     asking.join(30)

@@ -116,7 +116,7 @@ def test_a_limit_keeps_room_for_the_certificate_that_is_used(told: Any) -> None:
 
     card = Card(**given(LAP) | {"estimate": lambda *_: Estimate(0, 0, 1.0, certify_seconds=9.0)})
     for device, expected in (("gpu", 4.75), ("cpu", 0.0)):
-        _, certificate = solve_and_prove(card, problem, LAP.options(), Deadline(5.0), device)  # type: ignore[arg-type]
+        _, certificate = solve_and_prove(card, problem, LAP.options(), Deadline(5.0, clock=lambda: 0.0), device)  # type: ignore[arg-type]
         assert left[-1] == pytest.approx(expected, abs=0.2)
         assert (certificate.facts.get("certified_on") == "gpu") == (device == "gpu")
 

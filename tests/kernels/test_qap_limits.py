@@ -141,7 +141,9 @@ def test_limits_near_zero_are_kept_and_answered(n: int, method: Any) -> None:
         assert solution.termination is Termination.TIME_LIMIT
         assert certificate.holds
         assert certificate.bound is not None
-        assert solution.timings_ms["solve"] < 1000 * seconds + 1500  # a loaded machine; unbounded work takes minutes
+        assert solution.timings_ms["solve"] < allowed(
+            1000 * seconds + 1500
+        )  # a loaded machine; unbounded work takes minutes
         told = [progress.iteration for progress in seen]
         assert told == sorted(told)
         assert seen[-1].phase == "certify"

@@ -54,8 +54,9 @@ def best_of(problem: QuadraticAssignment) -> Array:
     if not problem.allows(start):
         start = CARD.solve(problem, CARD.options(rounds=1), Deadline(5)).arrays["permutation"]
     proof = Proof(problem, int(problem.objective(start)), 1, log_bytes=1 << 20)
-    proof.wait(30)
+    proof.wait(240)
     proof.stop()
+    assert proof.finished
     return start if proof.best is None else proof.best[1]
 
 
@@ -78,7 +79,7 @@ def judged(problem: QuadraticAssignment, permutation: Array, tree: Array, **said
 @pytest.fixture(scope="module")
 def grid() -> tuple[QuadraticAssignment, Array, Array]:
     problem = instance(3, 12, "grid")
-    best = CARD.solve(problem, CARD.options(seed=1), Deadline(20)).arrays["permutation"]
+    best = CARD.solve(problem, CARD.options(seed=1), Deadline(60)).arrays["permutation"]
     return problem, best, logged(problem, best)
 
 

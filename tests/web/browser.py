@@ -120,7 +120,7 @@ def dropped(page: Any, tab: str, path: Path) -> None:
 
 def solved(page: Any, timeout_ms: float = 20_000) -> None:
     """Wait for the whole answer."""
-    page.wait_for_selector("text=The certificate, line by line", timeout=timeout_ms)
+    page.wait_for_selector("text=The certificate, line by line", timeout=allowed(timeout_ms))
 
 
 def try_now(page: Any) -> None:

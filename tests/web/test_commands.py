@@ -42,7 +42,7 @@ def test_a_sample_a_job_a_page_and_a_setting_by_name(browser: Any, service: Serv
 
 
 def test_what_the_page_can_do_comes_first(browser: Any, service: Service) -> None:
-    job = httpx.post(f"{service.url}/v1/jobs", json=long_job(60)).json()["id"]
+    job = httpx.post(f"{service.url}/v1/jobs", json=long_job(100)).json()["id"]
     with opened(browser, service.url, 390) as (page, _):
         page.goto(f"/jobs/{job}")
         page.wait_for_selector(".curve")

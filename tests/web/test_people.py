@@ -192,7 +192,7 @@ def test_a_slow_line_shows_the_shape_of_what_comes(browser: Any, service: Servic
 
 
 def test_a_line_that_breaks_in_the_middle_of_a_job(browser: Any, service: Service) -> None:
-    job = httpx.post(f"{service.url}/v1/jobs", json=long_job(60)).json()["id"]
+    job = httpx.post(f"{service.url}/v1/jobs", json=long_job(100)).json()["id"]
     with opened(browser, service.url) as (page, heard):
         page.goto(f"/jobs/{job}")
         page.wait_for_selector(".curve")

@@ -227,7 +227,7 @@ def test_first_paint_is_there_within_a_second(browser: Any, service: Service) ->
             return float(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
 
     # a page that needs a second always needs one; other tests keep the machine busy at times
-    assert any(painted() < 1000 for _ in range(5))
+    assert any(painted() < allowed(1000) for _ in range(5))
 
 
 def test_a_lost_connection_is_told_and_mended(browser: Any, service: Service) -> None:

@@ -14,7 +14,7 @@ from workers.runtime.redis_server import EmbeddedRedis
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """Settings with a real Redis of this module's own, and no workers."""
     folder: Path = tmp_path_factory.mktemp("allot")
-    with EmbeddedRedis(folder) as url:
+    with EmbeddedRedis(folder, fsync="no") as url:
         yield settings_for(folder).with_redis(url)
 
 

@@ -30,7 +30,7 @@ def settings_for(folder: Path, **changes: Any) -> Settings:
 class Service:
     def __init__(self, folder: Path, cpu_workers: int, gpu: bool = False, **changes: Any) -> None:
         self.device: Device = "gpu" if gpu else "cpu"
-        self.redis = EmbeddedRedis(folder)
+        self.redis = EmbeddedRedis(folder, fsync="no")  # written at once, and no slow disk keeps it from answering
         self.settings = settings_for(folder, **changes).with_redis(self.redis.start())
         self.jobs = Jobs(self.settings)
         gpus = [found.uuid for found in visible_gpus()[:1]] if gpu else []

@@ -133,7 +133,10 @@ def test_urls(url: str, replicas: int) -> None:
     assert replicas_of(url) == replicas
 
 
-def test_whoever_finds_all_connections_taken_waits_for_one(server: EmbeddedRedis, tmp_path: Path) -> None:
+def test_whoever_finds_all_connections_taken_waits_for_one(
+    server: EmbeddedRedis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.runtime.pool.WAIT_S", 60.0)
     client = connect((tmp_path / "redis" / "url").read_text(), most=2)
     with ThreadPoolExecutor(20) as pool:
         assert list(pool.map(lambda _: client.get("nothing"), range(400))) == [None] * 400

@@ -18,7 +18,7 @@ def test_every_solver_is_shown() -> None:
 def test_the_check_tells_right_from_wrong(card: Solver, one: Demonstration) -> None:
     options = card.options.model_validate_json(json.dumps(one.options), strict=True)
     problem = card.build(inputs_of(one), options)
-    solution = card.solve(problem, options, Deadline(3.0))
+    solution = card.solve(problem, options, Deadline(60.0))
     certificate = card.certify(problem, solution)
     answer = {"objective": certificate.objective, "certificate": vars(certificate)}
     one.check(answer, solution.arrays)

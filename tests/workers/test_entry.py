@@ -181,6 +181,7 @@ def test_a_small_array_is_called_what_its_file_is(shape: tuple[int, ...], dtype:
 
 
 def test_what_a_frozen_redis_reads_too_late_makes_no_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.jobs.quotas.FRESH_S", 60.0)  # else it is asked for them first, after a pause
     redis = EmbeddedRedis(tmp_path)
     with redis as url:
         settings = Settings(redis_url=url, data_dir=tmp_path)

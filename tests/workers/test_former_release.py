@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.workers.service import Service, eventually
+from tests.workers.service import Service, allowed, eventually
 from workers.jobs.job import Expired, State, Submission
 from workers.runtime.connection import connect
 
@@ -93,6 +93,6 @@ def test_jobs_that_waited_are_solved(service: Service) -> None:
 
 def test_an_upload_of_then_is_used_by_a_job_of_now(service: Service) -> None:
     job, _ = service.jobs.submit(Submission(THEN, "lap", {"cost": {"blob": JOBS["blob"]}}, queue="cpu"))
-    done = service.jobs.wait(job.id, THEN, 30)
+    done = service.jobs.wait(job.id, THEN, allowed(30))
     assert done.state is State.SUCCEEDED
     assert service.jobs.result(job.id, THEN)["objective"] == 1514

@@ -22,7 +22,7 @@ from workers.store.reference import of_array
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     yield from running_service(
-        tmp_path_factory.mktemp("allot"), cpu_workers=1, hard_margin_s=1.0, blob_ttl_s=3.0, cancel_grace_s=1.0
+        tmp_path_factory.mktemp("allot"), cpu_workers=1, hard_margin_s=3.0, blob_ttl_s=3.0, cancel_grace_s=3.0
     )
 
 
@@ -82,7 +82,7 @@ def test_a_wrong_problem_fails_with_its_field(service: Service) -> None:
 
 
 def test_a_child_that_ignores_its_deadline_is_killed(service: Service) -> None:
-    job = service.long_qap(time_limit_s=2.0)
+    job = service.long_qap(time_limit_s=min(20.0, allowed(2.0)))
     service.solving(job)
     os.kill(child_of(service.worker_of(job)).pid, signal.SIGSTOP)
     failed = service.ended(job)

@@ -1,5 +1,6 @@
 """RQ behind its five verbs, on a real Redis and without a child."""
 
+import math
 import os
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from workers.rq.allowed import JOB_FUNCTION
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect
 
-LOST_AFTER_S = 2
+LOST_AFTER_S = 60
 
 
 @pytest.fixture
@@ -130,8 +131,9 @@ def test_renewing_moves_the_moment_of_loss(redis: Any, taker: Taker) -> None:
     entry = f"a:{held.execution}"
     assert 0 < redis.zscore("rq:wip:cpu", entry) - time.time() <= LOST_AFTER_S
     redis.zadd("rq:wip:cpu", {entry: time.time() + 0.1})
+    before = math.floor(time.time())
     held.renew()
-    assert redis.zscore("rq:wip:cpu", entry) - time.time() > LOST_AFTER_S - 1  # RQ counts in whole seconds
+    assert redis.zscore("rq:wip:cpu", entry) >= before + LOST_AFTER_S  # RQ counts in whole seconds
     assert redis.hget("rq:job:a", "status") == b"started"
 
 

@@ -44,7 +44,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         found = [str(folder), str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, found)))
         folder = tmp_path_factory.mktemp("allot")
-        for service in running_service(folder, cpu_workers=1, hard_margin_s=1.0, cancel_grace_s=0.5):
+        for service in running_service(folder, cpu_workers=1, hard_margin_s=3.0, cancel_grace_s=0.5):
             service.ended(
                 service.submit("lap", {"cost": np.full((3, 3), QUICK)})
             )  # what the first loads takes its time
@@ -52,7 +52,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def certifying(service: Service, how: int) -> Job:
-    job = service.submit("lap", {"cost": np.full((3, 3), how)}, time_limit_s=0.5)
+    job = service.submit("lap", {"cost": np.full((3, 3), how)}, time_limit_s=2.0)
 
     def there() -> bool:
         progress = service.jobs.get(job.id, OWNER).progress

@@ -53,20 +53,20 @@ def test_kill_9_of_the_supervisor_leaves_no_orphans(foreground: Foreground) -> N
 def test_sigterm_stops_everything_in_time(foreground: Foreground) -> None:
     start = time.monotonic()
     foreground.process.send_signal(signal.SIGTERM)
-    assert foreground.process.wait(15) == 0
+    assert foreground.process.wait(allowed(15)) == 0
     assert time.monotonic() - start < allowed(10)
     assert gone(foreground.family)
 
 
 def test_a_job_that_outlasts_the_drain_goes_back_and_loses_no_attempt(tmp_path: Path) -> None:
-    service = Service(tmp_path, 1, drain_s=0.5)
+    service = Service(tmp_path, 1, drain_s=2.0)
     try:
         service.ready()
         quick, job = service.lap(), service.long_qap()
         service.running(job)
         start = time.monotonic()
         service.supervisor.stop()
-        assert time.monotonic() - start < allowed(5)
+        assert time.monotonic() - start < allowed(7)
         assert service.ended(quick).state is State.SUCCEEDED
         assert service.jobs.get(job.id, OWNER).state is State.QUEUED
         assert service.jobs._redis.hget(f"rq:job:{job.id}", "retries_left") == "2"
@@ -100,7 +100,7 @@ def test_a_worker_that_cannot_start_is_tried_ever_more_slowly(tmp_path: Path) ->
     supervisor = Supervisor(nowhere, 1, [])
     supervisor.start()
     (place,) = supervisor._places
-    eventually(lambda: place.starts == 2, 60)
+    eventually(lambda: place.starts >= 2, 60)
     assert place.delay_s >= 0.4
     start = time.monotonic()
     supervisor.stop()

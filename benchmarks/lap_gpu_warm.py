@@ -21,7 +21,7 @@ from kernels import SOLVERS, Deadline, Termination, solve_and_prove
 from kernels.lap.auto.gpu_forest import Forest
 from kernels.lap.auto.gpu_warm import prices
 from kernels.lap.proof.gpu_proof import prove
-from kernels.problems.seen import Seen, note
+from kernels.problems.seen import Seen, note, seen_of
 
 LAP = SOLVERS["lap"]
 COUNTS = ("bid_rounds", "n_begun", "phases", "rounds", "scaled")
@@ -36,14 +36,14 @@ def pinned(matrix: Any) -> Any:
     return held
 
 
-def on_device(cost: Any, forest: Forest, duals: dict[str, Any] | None) -> tuple[float, dict[str, int], list[float]]:
+def on_device(
+    cost: Any, forest: Forest, duals: dict[str, Any], seen: Seen | None
+) -> tuple[float, dict[str, int], list[float]]:
     """(milliseconds, counts, proof) of one solve of a matrix on the device."""
     forest.mailbox[:] = 0
     cupy.cuda.Device().synchronize()
     begun = time.perf_counter()
-    start = None
-    if duals is not None:
-        start = prices(cost, False, duals["u0"], duals["v0"], Seen(float(duals["low"]), float(duals["high"])))
+    start = prices(cost, False, duals.get("u0"), duals.get("v0"), seen)
     forest.launch(cost, False, start)
     proof = prove(cost, False, forest.u, forest.v, forest.row_col)
     cupy.cuda.Device().synchronize()
@@ -66,18 +66,17 @@ def one(rows: Rows, family: str, n: int, repeats: int) -> None:
     rng = np.random.default_rng(n)
     cost, changed = old.copy(), rng.permutation(n)[: max(1, n // 100)]
     cost[changed] = old[rng.permutation(n)[: len(changed)]][:, rng.permutation(n)]
-    held, given = pinned(cost), {"u0": duals["u"], "v0": duals["v"]}
+    held, given = pinned(cost), {"cold": {}, "warm": {"u0": duals["u"], "v0": duals["v"]}}
     there, forest = cupy.asarray(cost), Forest(n, n, cost.dtype)
-    ranged = {**given, "low": cost.min(), "high": cost.max()}
     times: dict[str, list[float]] = {}
     counts: dict[str, dict[str, int]] = {}
     bounds: dict[str, float] = {}
     for number in range(repeats + 1):
-        for name, start in (("cold", None), ("warm", ranged)):
-            taken, counts[name], proof = on_device(there, forest, start)
+        for name, start in given.items():
+            taken, counts[name], proof = on_device(there, forest, start, seen_of(held))
             assert proof[-1] == 0
             bounds[name] = proof[0]
-            wall, solution, certificate = answered(held, **({} if start is None else given))
+            wall, solution, certificate = answered(held, **start)
             assert certificate.holds
             assert solution.termination is Termination.OPTIMAL
             if number:

@@ -23,6 +23,7 @@ from kernels.gpu_locked import uploaded
 from workers.runtime.gpu_memory import Staging
 from workers.store.arena import MARK, Arena
 from workers.store.layouts import npy
+from workers.store.slab import STEP
 
 MEMORY = "/dev/shm"
 
@@ -33,7 +34,7 @@ def laid(arena: Arena, costs: Any, threads: ThreadPoolExecutor) -> Path:
     np.save(file, costs)
     slab = arena.take(len(file.getbuffer()), threads)
     assert slab is not None
-    for at in range(0, slab.size, 4 << 20):
+    for at in range(0, slab.size, STEP):
         slab.ready(at)
     slab.view[:] = file.getbuffer()
     slab.written()
@@ -42,17 +43,23 @@ def laid(arena: Arena, costs: Any, threads: ThreadPoolExecutor) -> Path:
     return arena.blobs / "blob"
 
 
+def there(staging: Staging, mapped: Any) -> Any:
+    """The array on the device."""
+    found: Any = staging.stage({"cost": mapped}, ("cost",))["cost"]
+    return uploaded(found)
+
+
 def ways(path: Path) -> dict[str, Callable[[], Any]]:
     """How a job may send it."""
     staged, direct = Staging(1 << 30), Staging(1 << 30)
 
     def copied() -> Any:
-        mapped = npy(path, 1 << 30)
-        del mapped.inode  # type: ignore[attr-defined]  # so that it is not known where it lies
-        return uploaded(staged.stage({"cost": mapped}, ("cost",))["cost"])  # type: ignore[arg-type]
+        mapped: Any = npy(path, 1 << 30)
+        del mapped.inode  # so that it is not known where it lies
+        return there(staged, mapped)
 
     def sent() -> Any:
-        return uploaded(direct.stage({"cost": npy(path, 1 << 30)}, ("cost",))["cost"])  # type: ignore[arg-type]
+        return there(direct, npy(path, 1 << 30))
 
     return {"staged, each piece sent": copied, "sent from the slab": sent}
 
@@ -72,10 +79,10 @@ def main() -> None:
         for _ in range(asked.repeats + 1):
             for what, way in known.items():
                 start = time.perf_counter()
-                there = way()
+                found = way()
                 cupy.cuda.Device().synchronize()
                 taken.setdefault(what, []).append(1e3 * (time.perf_counter() - start))
-                assert bool((there == cupy.asarray(costs)).all())
+                assert bool((found == cupy.asarray(costs)).all())
         for what, times in taken.items():
             first, *later = times
             rows.add(what=what, mib=asked.mib, ms=statistics.median(later), least_ms=min(later), first_ms=first)

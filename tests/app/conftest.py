@@ -77,12 +77,24 @@ def running_api(folder: Path) -> Iterator[Service]:
 def wait_until_ready(address: str) -> None:
     give_up = time.monotonic() + READY_S
     while True:
-        answer, told = (httpx.get(f"{address}/{path}", timeout=60) for path in ("readyz", "v1/devices"))
+        answer, told = (httpx.get(f"{address}/{path}") for path in ("readyz", "v1/devices"))
         # of a Redis that is late there is none, on a busy machine
         workers = told.json()["workers"] if told.status_code == 200 else []
         if answer.status_code == 200 and any(worker["state"] == "idle" for worker in workers):
             return
         assert time.monotonic() < give_up, answer.text
+        time.sleep(0.1)
+
+
+def ready_or_not(client: httpx.Client) -> httpx.Response:
+    """What /readyz says once no check was late: each has less than a second, and a busy machine pauses for as long."""
+    give_up = time.monotonic() + 60
+    while True:
+        answer = client.get("/readyz")
+        told = answer.json()["checks"]
+        was_late = "does not answer" in told["redis"] or told["store"] == "cannot be written"
+        if not was_late or time.monotonic() > give_up:
+            return answer
         time.sleep(0.1)
 
 

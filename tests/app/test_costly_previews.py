@@ -71,7 +71,7 @@ def test_a_preview_of_few_bytes_takes_little_memory_and_stops_nobody(alone: Alon
     worst = []
     while not asked.done():
         begun = time.monotonic()
-        assert httpx.get(f"{alone.url}/livez", timeout=60).status_code == 200
+        assert httpx.get(f"{alone.url}/livez").status_code == 200
         worst.append(time.monotonic() - begun)
         time.sleep(0.05)  # else this process takes the core that the preview is made on
     assert asked.result().status_code in (200, 413, 422), asked.result().text[:500]

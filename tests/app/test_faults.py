@@ -18,7 +18,7 @@ import pytest
 
 from app.http.config import HttpSettings
 from app.http.main import create_app
-from tests.app.conftest import serve
+from tests.app.conftest import ready_or_not, serve
 from tests.disks import fill, small_disk
 from tests.workers.service import allowed, eventually, quickest
 from workers.runtime.config import Settings
@@ -44,10 +44,10 @@ class Service:
         answer = self.client.get("/readyz")
         return answer.status_code, answer.json().get("detail", ""), time.monotonic() - start
 
-    def says(self, why: str) -> bool:
-        """Whether readyz refuses for this reason; where a check is late once, it says that."""
-        status, told, _ = self.ready()
-        return status == 503 and why in told
+    def refuses(self) -> tuple[int, str]:
+        """Status and detail of readyz, none of whose checks was late."""
+        answer = ready_or_not(self.client)
+        return answer.status_code, answer.json().get("detail", "")
 
     def post(self) -> httpx.Response:
         return self.client.post("/v1/jobs", json=JOB)
@@ -78,7 +78,8 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service
 
 def test_a_full_disk_is_told_and_mends(service: Service) -> None:
     ballast = fill(service.folder)
-    eventually(lambda: service.says("store: cannot be written: the store's disk is full"))
+    status, why = service.refuses()
+    assert (status, "store: cannot be written: the store's disk is full" in why) == (503, True)
     refused = service.post()
     assert refused.status_code == 507
     assert "full" in refused.json()["detail"]
@@ -93,7 +94,8 @@ def test_a_full_disk_is_told_and_mends(service: Service) -> None:
 def test_a_redis_without_room_is_told_and_mends(service: Service) -> None:
     redis = connect(service.url)
     redis.config_set("maxmemory", 1)
-    eventually(lambda: service.says("out of memory"))
+    status, why = service.refuses()
+    assert (status, "out of memory" in why) == (503, True)
     refused = service.post()
     assert (refused.status_code, "out of memory" in refused.json()["detail"]) == (507, True)
     assert service.client.get("/v1/jobs").status_code == 200
@@ -106,7 +108,8 @@ def test_a_redis_that_cannot_write_is_told_and_mends(service: Service) -> None:
     job = service.post().json()
     redis = connect(service.url)
     redis.config_set("min-replicas-to-write", 1)  # the refusal that can be had without breaking its disk
-    eventually(lambda: service.says("takes no writes"))
+    status, why = service.refuses()
+    assert (status, "takes no writes" in why) == (503, True)
     refused = service.post()
     assert (refused.status_code, "takes no writes" in refused.json()["detail"]) == (503, True)
     seen = service.client.get(f"/v1/jobs/{job['id']}")

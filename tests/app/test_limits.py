@@ -13,6 +13,7 @@ from app.http.main import create_app
 from app.http.refusal import Refusal
 from tests.app.test_bad_input import check
 from tests.app.test_waiting import Idle, ask, idle  # noqa: F401
+from tests.workers.service import allowed
 from workers.runtime.config import Settings
 from workers.runtime.redis_server import EmbeddedRedis
 
@@ -131,4 +132,4 @@ def test_a_preference_to_wait_is_dropped_where_too_many_wait(
     begun = time.monotonic()
     answer = httpx.post(f"{idle.url}/v1/jobs", json=job, headers={"Prefer": "wait=30"}, timeout=40)
     assert (answer.status_code, "preference-applied" in answer.headers) == (202, False)
-    assert time.monotonic() - begun < 25  # and not the 30 s that it preferred
+    assert time.monotonic() - begun < min(25, allowed(10))  # and not the 30 s that it preferred

@@ -79,8 +79,8 @@ def test_several_processes_answer_on_one_port(tmp_path: Path) -> None:
         assert [answered(service, "/v1/jobs/{job_id}/cancel") for _ in range(8)] == [1] * 8
 
         eventually(lambda: min(shares(service, 8)) > 0, 30)  # both accept
-        # four each; two of a port's sockets get six or more once in three times; one that is not run takes none
-        assert sorted(max(shares(service, 8)) for _ in range(5))[2] <= 5
+        # four each; two of a port's sockets have 5.1 in the mean
+        assert sum(max(shares(service, 8)) for _ in range(5)) <= 5 * 5
 
         before = {one.pid for one in service.apis()}
         os.kill(before.pop(), signal.SIGKILL)

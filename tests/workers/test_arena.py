@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.workers.laid import laid
 from workers.store.arena import MARK, Arena, arena_of, is_slab, leased
 from workers.store.codec import Limits
 from workers.store.digests import PIECE, digest_of
@@ -55,16 +56,7 @@ def threads() -> Iterator[ThreadPoolExecutor]:
 
 
 def lay(arena: Arena, threads: Any, file: str, fill: int, size: int = SIZE) -> Path:
-    slab = arena.take(size, threads)
-    assert slab is not None
-    slab.ready(0)
-    slab.view[:] = bytes([fill]) * size
-    slab.written()
-    arena.lay(file, slab.path)
-    slab.close()
-    found = arena.find(file)
-    assert found is not None
-    return found
+    return laid(arena, threads, file, bytes([fill]) * size)
 
 
 class Nobody:

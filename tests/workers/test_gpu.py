@@ -1,6 +1,5 @@
 """What only a machine with a GPU can show of the workers."""
 
-import io
 import os
 import signal
 import tempfile
@@ -15,12 +14,14 @@ from scipy.optimize import linear_sum_assignment
 
 from kernels import SOLVERS, Csr
 from tests.conftest import need_gpu
+from tests.workers.laid import laid
 from tests.workers.service import OWNER, Service, child_of, eventually, kill, running_service
+from tests.workers.test_codec import npy
 from workers.jobs.job import State, Submission
 from workers.runtime import gpu_memory
 from workers.store.arena import MARK, Arena
 from workers.store.inline import carried
-from workers.store.layouts import npy
+from workers.store.layouts import npy as read_npy
 from workers.store.reference import of_array
 
 pytestmark = pytest.mark.gpu
@@ -92,16 +93,7 @@ def test_an_upload_in_the_arena_is_sent_from_where_it_lies() -> None:
     with tempfile.TemporaryDirectory(dir=memory) as folder, ThreadPoolExecutor(2) as own:
         arena = Arena(Path(folder) / f"{MARK}test", 1 << 26)
         for k, cost in enumerate([*costs, *costs[:, :600]]):  # slabs are used again, and others cut
-            file = io.BytesIO()
-            np.save(file, cost)
-            slab = arena.take(file.tell(), own)
-            assert slab is not None
-            slab.ready(0)
-            slab.view[:] = file.getvalue()
-            slab.written()
-            arena.lay(f"blob{k}", slab.path)
-            slab.close()
-            mapped = npy(arena.blobs / f"blob{k}", 1 << 30)
+            mapped = read_npy(laid(arena, own, f"blob{k}", npy(cost)), 1 << 30)
             staged = staging.stage({"cost": mapped}, {"cost": "f"})["cost"]
             assert staged is mapped
             there = gpu_locked.uploaded(mapped)

@@ -2,7 +2,6 @@
 
 import contextlib
 import ctypes
-import io
 import os
 import subprocess
 import sys
@@ -15,22 +14,17 @@ import numpy as np
 import pytest
 
 from kernels import Ahead, locked
+from tests.workers.laid import laid
+from tests.workers.test_codec import npy
 from workers.runtime import gpu_memory, locked_slabs
 from workers.runtime.locked_slabs import LockedSlabs
 from workers.store.arena import MARK, Arena
-from workers.store.layouts import npy
+from workers.store.layouts import npy as read_npy
 from workers.store.sizes import keep_size, may_resize
-
-
-def npy_bytes(array: Any) -> bytes:
-    file = io.BytesIO()
-    np.save(file, array)
-    return file.getvalue()
-
 
 COUNT = 1 << 17
 """Of float64: as many bytes as are sent ahead at least."""
-SIZE = len(npy_bytes(np.zeros(COUNT)))
+SIZE = len(npy(np.zeros(COUNT)))
 HOLD = """
 import os, sys, time
 from workers.store.sizes import keep_size
@@ -94,18 +88,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
 def lay(arena: Arena, threads: Any, file: str, array: Any) -> Any:
     """An upload in the arena, mapped as a job maps it."""
-    whole = npy_bytes(array)
-    slab = arena.take(len(whole), threads)
-    assert slab is not None
-    for at in range(0, len(whole), 4 << 20):
-        slab.ready(at)
-    slab.view[:] = whole
-    slab.written()
-    arena.lay(file, slab.path)
-    slab.close()
-    path = arena.find(file)
-    assert path is not None
-    return npy(path, 1 << 30)
+    return read_npy(laid(arena, threads, file, npy(array)), 1 << 30)
 
 
 def give_up(arena: Arena, file: str) -> Path:
@@ -166,7 +149,7 @@ def test_a_slab_that_a_device_reads_keeps_its_size(
     assert {path.stat().st_size for path in arena.spare.iterdir()} == {size, SIZE}
     with taken(arena, threads, SIZE) as same:
         assert same == inode
-    slabs.let_go()
+    slabs._held.popitem()[1].close()
     assert locks.now == {}
     with taken(arena, threads, size), taken(arena, threads, size + 1) as cut:
         assert cut == inode
@@ -234,7 +217,7 @@ def test_the_least_recently_used_is_let_go(arena: Arena, threads: Any, locks: Lo
     assert slabs.sent(mapped[1])
     assert locks.times == 4
     assert len(locks.now) == 2
-    assert not LockedSlabs(SIZE - 1).sent(mapped[0])
+    assert not LockedSlabs(8 * COUNT - 1).sent(mapped[0])
 
 
 def test_a_name_that_is_another_slabs_by_now_is_not_sent(

@@ -44,7 +44,7 @@ class LockedSlabs:
         False where that cannot be, or is not worth it. The array must stay as it is until the stream has passed.
         """
         inode = getattr(array, "inode", None)
-        if inode is None or not isinstance(array, np.memmap) or not Ahead.takes(array):
+        if inode is None or not isinstance(array, np.memmap) or not Ahead.takes(array) or array.nbytes > self._most:
             return False
         self._forget()
         held = self._held.get(inode) or self._hold(inode, str(array.filename))
@@ -58,38 +58,19 @@ class LockedSlabs:
         sent.all_sent()
         return True
 
-    def let_go(self) -> None:
-        """Nothing is held any more."""
-        while self._held:
-            self._held.popitem(last=False)[1].close()
-
     def _hold(self, inode: Inode, path: str) -> "_Held | None":
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        except OSError:
-            return None
-        try:
-            there = os.fstat(descriptor)
-            # The name may be another's by now. What was mapped is locked: nobody cuts it before its size is kept.
-            if (there.st_dev, there.st_ino) != inode or there.st_size > self._most:
-                raise FileNotFoundError(path)
-            keep_size(descriptor)
-            self._make_room(there.st_size)
-            held = self._held[inode] = _Held(descriptor, there.st_size)
-            return held
+            held = self._held[inode] = _Held(inode, path)
         except FileNotFoundError:
-            os.close(descriptor)
             return None
         except Exception as error:  # CUDA's and the system's: what is wrong with the device the next call says again
             LOG.warning("slabs cannot be page-locked where they lie, and are copied: %r", error)
-            os.close(descriptor)
             self._most = 0
             return None
-
-    def _make_room(self, size: int) -> None:
-        while self._held and sum(one.size for one in self._held.values()) + size > self._most:
+        while len(self._held) > 1 and sum(one.size for one in self._held.values()) > self._most:
             Ahead.come()  # the device may be reading there
             self._held.popitem(last=False)[1].close()
+        return held
 
     def _forget(self) -> None:
         """Let go of slabs without a name: the arena counts their memory no more."""
@@ -103,14 +84,28 @@ class LockedSlabs:
 
 
 class _Held:
-    """One that is mapped and locked. It may be written to as far as the system knows, or CUDA would not lock it."""
+    """One that is mapped and locked. It may be written to as far as the system knows, or CUDA would not lock it.
 
-    def __init__(self, descriptor: int, size: int) -> None:
-        self._descriptor, self.size = descriptor, size
-        self._memory = mmap.mmap(descriptor, size)
-        self._front: ctypes.c_char | None = ctypes.c_char.from_buffer(self._memory)
-        self.address = ctypes.addressof(self._front)
-        self._unlock = page_lock(self.address, size)
+    Raises:
+        FileNotFoundError: the name is gone, or another slab's.
+        What the system and CUDA raise.
+    """
+
+    def __init__(self, inode: Inode, path: str) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            there = os.fstat(self._descriptor)
+            if (there.st_dev, there.st_ino) != inode:
+                raise FileNotFoundError(f"{path} is another by now")
+            keep_size(self._descriptor)  # nobody has cut it: whoever mapped it has it locked
+            self.size = there.st_size
+            self._memory = mmap.mmap(self._descriptor, self.size)
+            self._front: ctypes.c_char | None = ctypes.c_char.from_buffer(self._memory)
+            self.address = ctypes.addressof(self._front)
+            self._unlock = page_lock(self.address, self.size)
+        except BaseException:
+            os.close(self._descriptor)
+            raise
 
     def is_nameless(self) -> bool:
         """Whether the arena has given it up."""

@@ -295,10 +295,10 @@ def _map(
         return np.memmap(path, dtype, "c", offset, shape, "F" if order == "F" else "C")
     with leased(path) as descriptor, os.fdopen(os.dup(descriptor), "rb") as file:
         found: Array = np.memmap(file, dtype, "c", offset, shape, "F" if order == "F" else "C")
-        return placed(found, str(path), os.fstat(descriptor))
+        return of_slab(found, str(path), os.fstat(descriptor))
 
 
-def placed(array: Array, path: str, there: os.stat_result) -> Array:
+def of_slab(array: Array, path: str, there: os.stat_result) -> Array:
     """Say of an array that was mapped from a slab where it lies: the slab's name may be another slab's later."""
     array.filename = path  # type: ignore[attr-defined]
     array.inode = (there.st_dev, there.st_ino)  # type: ignore[attr-defined]

@@ -17,7 +17,7 @@ from kernels import Array
 from workers.jobs.job import UnknownBlob
 from workers.store.codec import Limits
 from workers.store.folder import Folder
-from workers.store.layouts import npy_form, placed
+from workers.store.layouts import npy_form, of_slab
 from workers.store.names import file_of, name_of
 
 
@@ -49,4 +49,4 @@ def _mapped(path: str, head: bytes, kind: np.dtype[Any], shape: tuple[int, ...])
         if not whole or not os.path.samestat(there, os.stat(path)) or os.pread(descriptor, len(head), 0) != head:
             return None
         # Copy on write, as everywhere (layouts.py); the mapping has a descriptor of its own, and with it the lock.
-        return placed(np.memmap(file, kind, "c", len(head), shape), path, there)
+        return of_slab(np.memmap(file, kind, "c", len(head), shape), path, there)

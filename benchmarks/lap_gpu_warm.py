@@ -25,7 +25,7 @@ from kernels.problems.seen import Seen, note, seen_of
 
 LAP = SOLVERS["lap"]
 COUNTS = ("bid_rounds", "n_begun", "phases", "rounds", "scaled")
-FAMILIES = "u,r01,r1,r10,plane,clustered,gene50"
+FAMILIES = "u,r01,r1,r10,sqeuclid,euclid,clustered,gene50"
 
 
 def pinned(matrix: Any) -> Any:

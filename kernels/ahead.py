@@ -82,11 +82,21 @@ _sent: list[tuple["weakref.ref[Costs]", tuple[int, int, str], Any]] = []
 
 def sent_ahead(array: Costs) -> Any | None:
     """The array on the device, where it was sent ahead: whoever asks first has it alone."""
-    for at, (whole, place, device) in enumerate(_sent):
-        if whole() is not None and array.flags.c_contiguous and _place(array) == place:
-            del _sent[at]
-            return device.reshape(array.shape)
-    return None
+    at = _number(array)
+    return None if at is None else _sent.pop(at)[2].reshape(array.shape)
+
+
+def is_sent(array: Costs) -> bool:
+    """Whether `sent_ahead` has it: it takes no more memory of the device then."""
+    return _number(array) is not None
+
+
+def _number(array: Costs) -> int | None:
+    """Which of those that were sent it is."""
+    if not _sent or not array.flags.c_contiguous:
+        return None
+    place = _place(array)
+    return next((at for at, (whole, one, _) in enumerate(_sent) if whole() is not None and one == place), None)
 
 
 def _place(array: Costs) -> tuple[int, int, str]:

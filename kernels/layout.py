@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,7 @@ class Struct:
     name: str
     fields: tuple[Field, ...]
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Of its fields."""
         return tuple(one.name for one in self.fields)
@@ -66,7 +66,7 @@ class Struct:
         Raises:
             KeyError: a value is missing.
         """
-        return np.array(tuple(_word(one, values[one.name]) for one in self.fields), self.dtype)
+        return np.array(tuple([_word(one, values[one.name]) for one in self.fields]), self.dtype)
 
     @cached_property
     def dtype(self) -> np.dtype:
@@ -110,10 +110,13 @@ class Parameter(Struct):
         Raises:
             TypeError: an argument is missing, or there is no such argument.
         """
-        wrong = set(self.names) ^ set(values)
-        if wrong:
-            raise TypeError(f"{self.name}: {sorted(wrong)} missing or unknown")
+        if values.keys() != self._known:
+            raise TypeError(f"{self.name}: {sorted(values.keys() ^ self._known)} missing or unknown")
         return (as_passed(self.filled(values)),)
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(self.names)
 
 
 def as_passed(struct: Any) -> Any:
@@ -121,11 +124,18 @@ def as_passed(struct: Any) -> Any:
 
     Of an array with fields CuPy has NumPy describe each one anew, at every launch.
     """
-    return struct.view(np.dtype((np.void, struct.dtype.itemsize)))
+    return struct.view(_void(struct.dtype.itemsize))
+
+
+@cache
+def _void(size: int) -> np.dtype:
+    return np.dtype((np.void, size))
 
 
 def _word(field: Field, value: Any) -> Any:
     """What stands in a struct for the value of a field."""
+    if type(value) is int:  # as most are
+        return value
     if value is None:
         return np.zeros(field.shape, field.kind)[()]
     if field.inner is not None and isinstance(value, Mapping):

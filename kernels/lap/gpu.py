@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import cupy
 import numpy as np
 
+from kernels.ahead import is_sent
 from kernels.deadline import Deadline, Retold
 from kernels.lap import gpu_memory, gpu_monge, monge
 from kernels.lap.auto.gpu_forest import MOST_ROWS, Forest, Tuning, device_bytes
@@ -130,7 +131,8 @@ def solve_one(
     short, long = sorted(weights.shape)
     warm = (u0 is not None or v0 is not None) and long <= WIDEST * short
     squared_bytes = long * long * weights.itemsize if warm and short < long else 0
-    gpu_memory.require(weights.nbytes * (2 if turned else 1) + squared_bytes + device_bytes(short, long))
+    copies = turned + (not is_sent(weights))
+    gpu_memory.require(weights.nbytes * copies + squared_bytes + device_bytes(short, long))
     begun, sent = time.perf_counter(), (cupy.cuda.Event(), cupy.cuda.Event())
     sent[0].record()
     given = cost = uploaded(weights)  # on its way while the host makes ready what follows

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.ahead import LEAST_BYTES, Ahead, sent_ahead
+from kernels.ahead import LEAST_BYTES, Ahead, is_sent, sent_ahead
 
 COUNT = LEAST_BYTES // 8
 
@@ -59,8 +59,10 @@ def test_each_of_several_is_found_once_in_any_order() -> None:
     for one in arrays:
         send(one)
     for k in (2, 0, 1):
+        assert is_sent(arrays[k])
         np.testing.assert_array_equal(sent_ahead(arrays[k].reshape(8, -1)), k)
         assert sent_ahead(arrays[k]) is None
+        assert not is_sent(arrays[k])
 
 
 def test_it_is_read_where_it_lies() -> None:

@@ -109,7 +109,12 @@ class Carved:
     """Stands for buffers of a device."""
 
     def __init__(self, *parts: Any) -> None:
-        self.arrays = {name: on_device(*shape, dtype=dtype) for each in parts for name, (shape, dtype) in each.items()}
+        self._arrays = {name: on_device(*shape, dtype=dtype) for each in parts for name, (shape, dtype) in each.items()}
+        self.at = {name: array.data.ptr for name, array in self._arrays.items()}
+
+    def array(self, name: str) -> Any:
+        """One of them."""
+        return self._arrays[name]
 
 
 @pytest.fixture
@@ -234,7 +239,7 @@ def test_of_the_forest(
     cost, seen = on_device(1, dtype=np.float32), []
     forest.launch(cost, True, mark=lambda: seen.append(launched.given.get("grow")))
     first = named(launched.given["reduce_columns"], REDUCE_COLUMNS_ARGS)
-    assert (first["cost"], first["minima"], first["n_words"]) == (cost.data.ptr, 1, len(forest.words))
+    assert (first["cost"], first["minima"], first["n_words"]) == (cost.data.ptr, 1, forest.n_words)
     auction, declared = ("bid_shared", BID_SHARED_ARGS) if replicate else ("bid_wide", BID_WIDE_ARGS)
     assert named(launched.given[auction], declared)["scale"] == 1
     values = [named(one, GROW_ARGS) for one in {id(one): one for one in filter(None, seen)}.values()]

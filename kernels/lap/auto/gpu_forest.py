@@ -24,6 +24,8 @@ from kernels.problems.arrays import Bytes, Integers32
 
 SHARED_BYTES = 220 << 10
 """Dynamic shared memory a block may ask for on Hopper, less what the kernels declare."""
+WORD = 16
+"""Bytes of a word of the boards."""
 L2_BYTES = 24 << 20
 """Matrices beyond this are worth prefetching row by row."""
 MOST_ROWS = 65536
@@ -77,7 +79,6 @@ class Forest:
     Attributes:
         v, u: duals of the minimisation, in float64 or int64.
         col_row, row_col: the matching from both sides, -1 for none.
-        reached: columns that the last search reached; those of a Hall violator when infeasible.
         proof: room for what `gpu_proof.prove` finds.
         mailbox: mapped host memory: [0] set to stop, [1] phases, [2] rows still free.
     """
@@ -97,17 +98,13 @@ class Forest:
         self.prefetches = beyond if self.tuning.prefetches is None else self.tuning.prefetches
         self.bid_bytes = 18 * n_cols + 2 * n_rows
         self.replicated = self.tuning.replicate and self.bid_bytes <= SHARED_BYTES
+        self.n_words = 4 * self.blocks + 2 * n_rows + 2 * self.processors
         self._carved = self._carve()
-        held = self._carved.arrays
-        self.u, self.v, self.v_first, self.free_u = (held[name] for name in ("u", "v", "v_first", "free_u"))
-        self.row_col, self.col_row, self.free_rows = (held[name] for name in ("row_col", "col_row", "free_rows"))
-        self.reached, self.state, self.proof = (held[name] for name in ("reached", "state", "proof"))
-        self.words, self.proposal, self.live = (held[name] for name in ("words", "proposal", "live"))
-        self.bids, self.beats = self.words[4 * self.blocks :], self.words[4 * self.blocks + 2 * n_rows :]
-        if not self.replicated:
-            self.key, self.raised, self.target = (held[name] for name in ("key", "raised", "target"))
-            self.list, self.counters = held["list"], held["counters"]
+        self.u, self.v, self.proof, self.row_col, self.col_row = map(
+            self._carved.array, ("u", "v", "proof", "row_col", "col_row")
+        )
         self.mailbox: Integers32 = cupyx.zeros_pinned(4, np.int32)
+        self._mailbox_at: int = self.mailbox.ctypes.data
 
     def _carve(self) -> Carved:
         """All buffers; what is fetched lies together, from the state to the pairs."""
@@ -129,7 +126,7 @@ class Forest:
             "reached": pair_of_cols,
         }
         rest: dict[str, Any] = {
-            "words": ((4 * self.blocks + 2 * n_rows + 2 * self.processors, 2), np.uint64),
+            "words": ((self.n_words, 2), np.uint64),
             "proposal": ((n_rows,), np.uint64),
             "live": ((self.blocks, n_rows), np.uint32),
         }
@@ -137,6 +134,15 @@ class Forest:
             rest |= {"key": ((n_cols,), np.uint64), "raised": of_rows, "target": pair_of_rows}
             rest |= {"list": ((2 * n_rows,), np.int32), "counters": ((9,), np.int32)}
         return Carved(zeros, ones, rest)
+
+    @property
+    def reached(self) -> Any:
+        """Columns that the last search reached; those of a Hall violator when infeasible."""
+        return self._carved.array("reached")
+
+    def _at(self, *names: str) -> dict[str, int]:
+        """Addresses by name."""
+        return {name: self._carved.at[name] for name in names}
 
     def launch(
         self, cost: Any, negate: bool, v0: Any = None, phase_limit: int = -1, mark: Callable[[], None] = lambda: None
@@ -150,11 +156,11 @@ class Forest:
         matrix = {"cost": cost, "n_rows": self.n_rows, "n_cols": self.n_cols, "negate": negate}
         minima = 2 if v0 is not None else int(square)
         if v0 is not None:
-            self.v_first[:] = v0
+            self._carved.array("v_first")[:] = v0
         self._launch_reduce_columns(matrix, minima)
         mark()
         levels = tuning.levels if square and tuning.scale_at_once else 0
-        self._launch_bid(matrix, self.v_first, 0, False, (levels, levels + 1, levels))
+        self._launch_bid(matrix, "v_first", 0, False, (levels, levels + 1, levels))
         mark()
         self._launch_grow(matrix, 1, square, phase_limit)
         mark()
@@ -165,31 +171,31 @@ class Forest:
         """Auctions with epsilon, a search among the levels for many rows, and the search that ends it."""
         levels, coarse = self.tuning.levels, self.coarse
         if coarse:
-            self._launch_bid(matrix, self.v_first, 2, True, (0, coarse, levels))
+            self._launch_bid(matrix, "v_first", 2, True, (0, coarse, levels))
         mark()
         if coarse:
             self._launch_grow(matrix, 3, False, -1, self.tuning.theta**-coarse)
         mark()
         stage = 4 if coarse else 2
-        self._launch_bid(matrix, self.v if coarse else self.v_first, stage, True, (coarse, levels + 1, levels))
+        self._launch_bid(matrix, "v" if coarse else "v_first", stage, True, (coarse, levels + 1, levels))
         mark()
         self._launch_grow(matrix, stage + 1, False, phase_limit)
         mark()
 
     def _launch_reduce_columns(self, matrix: dict[str, Any], minima: int) -> None:
         run = kernel("lap/auto/start.cu", "reduce_columns", self.defines)
-        buffers = {"v_first": self.v_first, "proposal": self.proposal, "boards": self.words, "state": self.state}
-        arguments = REDUCE_COLUMNS_ARGS.packed(**matrix, **buffers, n_words=len(self.words), minima=minima)
+        buffers = {**self._at("v_first", "proposal", "state"), "boards": self._carved.at["words"]}
+        arguments = REDUCE_COLUMNS_ARGS.packed(**matrix, **buffers, n_words=self.n_words, minima=minima)
         run((self.processors,), (BID_BLOCK,), arguments)
 
     def _launch_bid(
-        self, matrix: dict[str, Any], v_first: Any, stage: int, scale: bool, levels: tuple[int, int, int]
+        self, matrix: dict[str, Any], first_prices: str, stage: int, scale: bool, levels: tuple[int, int, int]
     ) -> None:
         """`levels`: the first, the one after the last, and the one with epsilon 0."""
-        tuning = self.tuning
+        tuning, at = self.tuning, self._carved.at
         first, end, last = levels
         rule = {
-            "mailbox": self.mailbox.ctypes.data,
+            "mailbox": self._mailbox_at,
             "stage": stage,
             "scale": scale,
             "first": first,
@@ -200,18 +206,17 @@ class Forest:
             "extra": self.n_rows // tuning.extra if self.deep else 0,
             "most_rounds": tuning.scale_rounds if scale else tuning.rounds,
         }
-        shared = {"v_first": v_first, "col_row": self.col_row, "proposal": self.proposal, "state": self.state}
-        shared |= {"free_rows": self.free_rows, "free_u": self.free_u}
+        shared = self._at("col_row", "proposal", "state", "free_rows", "free_u") | {"v_first": at[first_prices]}
         if self.replicated:
             run = kernel("lap/auto/bid.cu", "bid_shared", self.defines)
             run.max_dynamic_shared_size_bytes = self.bid_bytes
-            boards = {"v_out": self.v, "boards": self.bids, "beats": self.beats}
+            bids = at["words"] + 4 * self.blocks * WORD
+            boards = {"v_out": at["v"], "boards": bids, "beats": bids + 2 * self.n_rows * WORD}
             arguments = BID_SHARED_ARGS.packed(**matrix, **shared, **boards, **rule)
             run((self.processors,), (BID_BLOCK,), arguments, shared_mem=self.bid_bytes)
             return
         run = kernel("lap/auto/start.cu", "bid_wide", self.defines)
-        books = {"v": self.v, "row_col": self.row_col, "key": self.key, "raise": self.raised, "target": self.target}
-        books |= {"list": self.list, "counters": self.counters}
+        books = self._at("v", "row_col", "key", "target", "list", "counters") | {"raise": at["raised"]}
         run((self.processors,), (BID_BLOCK,), BID_WIDE_ARGS.packed(**matrix, **shared, **books, **rule))
 
     def _launch_grow(
@@ -229,11 +234,11 @@ class Forest:
         options = (f"-DSTRIPS={strips}", f"-DRESIDENT={int(resident)}")
         run = kernel("lap/auto/forest.cu", "grow", (*self.defines, *options))
         run.max_dynamic_shared_size_bytes = shared
-        answer = {"v": self.v, "u": self.u, "col_row": self.col_row, "row_col": self.row_col}
-        search = {"free_rows": self.free_rows, "free_u": self.free_u, "live_all": self.live, "state": self.state}
-        search |= {"proposal": self.proposal, "reached": self.reached, "board": self.words}
+        answer = self._at("v", "u", "col_row", "row_col")
+        search = self._at("free_rows", "free_u", "state", "proposal", "reached")
+        search |= {"live_all": self._carved.at["live"], "board": self._carved.at["words"]}
         rule = {"stage": stage, "give_up": give_up, "phase_limit": phase_limit, "share": share}
-        rule |= {"width": self.width, "prefetches": self.prefetches, "mailbox": self.mailbox.ctypes.data}
+        rule |= {"width": self.width, "prefetches": self.prefetches, "mailbox": self._mailbox_at}
         run((self.blocks,), (GROW_BLOCK,), GROW_ARGS.packed(**matrix, **answer, **search, **rule), shared_mem=shared)
 
     def fetched(self) -> dict[str, Any]:
@@ -245,7 +250,7 @@ class Forest:
 
         `fetched`: the state, where it is on the host already.
         """
-        state = (self.state.get() if fetched is None else fetched).view(STATE.dtype)[0]
+        state = (self._carved.array("state").get() if fetched is None else fetched).view(STATE.dtype)[0]
         names = ("phases", "rounds", "bid_rounds", "n_begun", "scans", "bid_scans")
         mode = int(state["mode"][(6 if self.coarse else 4) if self.n_rows == self.n_cols else 2])
         return {"mode": mode, "scaled": int(state["mode"][2] == SCALE)} | {name: int(state[name]) for name in names}

@@ -18,7 +18,7 @@ from collections import OrderedDict
 import numpy as np
 
 from kernels import Ahead, Array, Csr, page_lock
-from workers.store.sizes import keep_size
+from workers.store.sizes import give_back, keep_size
 
 LOG = logging.getLogger(__name__)
 LOOK_S = 0.25
@@ -112,9 +112,11 @@ class _Held:
         return os.fstat(self._descriptor).st_nlink == 0
 
     def close(self) -> None:
-        """Let go of it."""
+        """Let go of it, and of its memory where it has no name: nobody else reads that."""
         with contextlib.suppress(Exception):  # of a device that is lost, whose locks are gone
             self._unlock()
         self._front = None
         self._memory.close()
+        if self.is_nameless():
+            give_back(self._descriptor)
         os.close(self._descriptor)

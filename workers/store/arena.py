@@ -9,10 +9,11 @@ blobs/    has a blob's name: mode 0600 while no disk has the bytes (laid), 0700 
 seen/     what was seen of the numbers of those; the folder of the store looks after it
 lock      whoever takes a slab, or changes a lock that they have, holds this one
 
-Invariant: what is written is a slab that no other process maps. Everybody who maps a slab holds a shared lock on it,
+Invariant: what is written is a slab that no other process reads. Everybody who reads a slab holds a shared lock on it,
 through the very mapping: the kernel takes the lock back with the last mapping, however its process ends. A slab is
 written under its exclusive lock, after its name has gone, so nobody new finds it. Whoever opened it before that sees,
-with their lock, that the name is another file's now, and looks elsewhere.
+with their lock, that the name is another file's now, and looks elsewhere. Who writes has mappings without a lock from
+earlier, and uses none of them (mappings.py).
 
 A slab is cut or lengthened to the bytes that come next, where it has nearly as many: callers rarely send the very same
 size twice. It keeps its pages, and its size while anybody maps it or has said so (sizes.py).
@@ -28,13 +29,14 @@ import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from workers.runtime.config import private_folder
-from workers.store.sizes import may_resize
-from workers.store.slab import Slab
+from workers.store.mappings import Mapping, Mappings
+from workers.store.sizes import give_back, may_resize
+from workers.store.slab import Slab, Taken
 
 LOG = logging.getLogger(__name__)
 MARK = "allot-arena-"
@@ -87,6 +89,7 @@ class Arena:
         self.root, self.most = private_folder(root), most
         self.spare, self._taken, self.blobs = (private_folder(root / name) for name in ("spare", "taken", "blobs"))
         self.seen = private_folder(root / "seen")
+        self._mappings = Mappings()
 
     def take(self, size: int, threads: Executor) -> Slab | None:
         """A slab of so many bytes, of which nobody knows what is in them; None where there is no room.
@@ -102,7 +105,7 @@ class Arena:
                 found = self._again(size) or self._like(size)
                 if found is None and self._make_room(size):
                     found = self._new(size)
-            return self._slab(found, threads)
+            return None if found is None else Slab(found, threads, self)
         except OSError:  # files are slower, and right
             return None
 
@@ -111,16 +114,16 @@ class Arena:
         with contextlib.suppress(OSError):
             with self._alone():
                 self._reap()
-                slab = self._slab(self._again(size), threads)
+                found = self._again(size)
+            slab = None if found is None else Slab(found, threads, self)
             if slab is None or slab.is_whole:
                 return slab
             slab.close()
         return None
 
-    def _slab(self, found: "_Found | None", threads: Executor) -> Slab | None:
-        if found is None:
-            return None
-        return Slab(found.path, found.descriptor, found.whole, threads, self.share, self.spare)
+    def mapped(self, path: Path) -> Mapping:
+        """The memory of a slab of which the caller has the exclusive lock. Raises OSError."""
+        return self._mappings.of(path)
 
     def share(self, descriptor: int) -> None:
         """From the lock of who writes to that of who reads. Nobody takes the slab in between."""
@@ -195,17 +198,17 @@ class Arena:
                 path.rename(self.spare / path.name)
                 os.close(descriptor)
 
-    def _again(self, size: int) -> "_Found | None":
+    def _again(self, size: int) -> Taken | None:
         """A slab of exactly that size."""
         return self._first(_lying(self.spare), size) or self._first(_free_of(_lying(self.blobs)), size)
 
-    def _first(self, among: list["_Lying"], size: int) -> "_Found | None":
+    def _first(self, among: list["_Lying"], size: int) -> Taken | None:
         for one in among:
             if one.size == size and (found := self._taken_from(Path(one.path))):
                 return found
         return None
 
-    def _like(self, size: int) -> "_Found | None":
+    def _like(self, size: int) -> Taken | None:
         """A spare slab of nearly that size, the nearest first, cut or lengthened."""
         for one in sorted(_lying(self.spare), key=lambda one: abs(one.size - size)):
             if not LEAST * size <= one.size <= MOST * size or not (found := self._taken_from(Path(one.path))):
@@ -217,7 +220,7 @@ class Arena:
             os.close(found.descriptor)
         return None
 
-    def _taken_from(self, path: Path) -> "_Found | None":
+    def _taken_from(self, path: Path) -> Taken | None:
         """A slab that nobody maps, without its name."""
         descriptor = _locked(path)
         if descriptor is None:
@@ -226,7 +229,7 @@ class Arena:
         path.rename(taken)
         os.fchmod(descriptor, LAID)
         now = os.fstat(descriptor)
-        return _Found(taken, descriptor, now.st_size if now.st_blocks * BLOCK >= now.st_size else 0)
+        return Taken(taken, descriptor, now.st_size if now.st_blocks * BLOCK >= now.st_size else 0)
 
     def _make_room(self, size: int) -> bool:
         spare, named = _lying(self.spare), _lying(self.blobs)
@@ -239,12 +242,12 @@ class Arena:
             used -= one.size if _unlink(Path(one.path)) else 0
         return used + size <= self.most
 
-    def _new(self, size: int) -> "_Found":
+    def _new(self, size: int) -> Taken:
         path = self._taken / uuid.uuid4().hex
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, LAID)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         os.ftruncate(descriptor, size)  # counts from now on
-        return _Found(path, descriptor, 0)
+        return Taken(path, descriptor, 0)
 
 
 class _Lying(NamedTuple):
@@ -272,14 +275,6 @@ def _lying(folder: Path) -> list[_Lying]:
 def _free_of(named: list[_Lying]) -> list[_Lying]:
     """Slabs that may be taken though they have a name, the least recently laid first."""
     return sorted((one for one in named if one.mode == KEPT), key=lambda one: one.laid)
-
-
-@dataclass(frozen=True)
-class _Found:
-    path: Path
-    descriptor: int
-    whole: int
-    """Bytes at its front whose pages are there."""
 
 
 def arena_of(store: Path, folder: str, most: int) -> Arena | None:
@@ -311,11 +306,12 @@ def _got(descriptor: int, lock: int) -> bool:
 
 
 def _unlink(path: Path) -> bool:
-    """Give a slab's memory back, unless somebody maps it."""
+    """Give a slab's memory back, unless somebody maps it under its lock."""
     descriptor = _locked(path)
     if descriptor is None:
         return False
     path.unlink()
+    give_back(descriptor)
     os.close(descriptor)
     return True
 

@@ -28,6 +28,13 @@ def may_resize(descriptor: int) -> bool:
         return True
 
 
+def give_back(descriptor: int) -> None:
+    """Cut a file that has no name any more, unless another keeps its size: mappings without a lock do not hold its
+    memory then."""
+    if may_resize(descriptor):
+        os.ftruncate(descriptor, 0)
+
+
 def _asked(descriptor: int, command: str, kind: int) -> bytes:
     number = getattr(fcntl, command, None)
     if number is None:

@@ -3,41 +3,67 @@
 import contextlib
 import ctypes
 import fcntl
-import mmap
 import os
-from collections.abc import Callable
 from concurrent.futures import Executor, Future, wait
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from kernels import FOUND, advise
+from workers.store.mappings import Mapping
 
 STEP = 4 << 20
 AHEAD = 4
 """Steps that are looked for before anybody writes to them. What is announced and never comes costs no more."""
 
 
+@dataclass(frozen=True)
+class Taken:
+    """The file of a slab under an exclusive lock, and how many bytes at its front have their pages."""
+
+    path: Path
+    descriptor: int
+    whole: int
+
+
+class Home(Protocol):
+    """Where slabs come from.
+
+    Attributes:
+        spare: the folder that a slab goes to without a blob's name.
+    """
+
+    spare: Path
+
+    def share(self, descriptor: int) -> None:
+        """Make the exclusive lock a shared one."""
+
+    def mapped(self, path: Path) -> Mapping:
+        """The memory of a slab."""
+
+
 class Slab:
     """A slab in the hands of who writes to it.
 
     Args:
-        path, descriptor: its file, under an exclusive lock.
-        whole: bytes at its front whose pages are there.
+        taken: its file.
         threads: they find the other pages.
-        share: makes the lock a shared one.
-        spare: the folder that it goes to without a blob's name.
+        home: the arena.
 
     Attributes:
         view: its memory.
+
+    Raises:
+        OSError: it cannot be mapped.
     """
 
-    def __init__(
-        self, path: Path, descriptor: int, whole: int, threads: Executor, share: Callable[[int], None], spare: Path
-    ) -> None:
-        self.path, self._descriptor, self._whole = path, descriptor, whole
-        self._threads, self._share, self._spare, self._is_shared = threads, share, spare, False
+    def __init__(self, taken: Taken, threads: Executor, home: Home) -> None:
+        self.path, self._descriptor, self._whole = taken.path, taken.descriptor, taken.whole
+        self._threads, self._home, self._is_shared = threads, home, False
         self._asked: dict[int, Future[None]] = {}
-        self.size = os.fstat(descriptor).st_size
-        self.view = memoryview(mmap.mmap(descriptor, self.size))
+        mapping = home.mapped(taken.path)
+        self._is_used, self.size = mapping.used, len(mapping.memory)
+        self.view = memoryview(mapping.memory)
 
     @property
     def is_whole(self) -> bool:
@@ -48,15 +74,14 @@ class Slab:
         """Have the pages of the step that begins at byte `at`; those behind it are looked for meanwhile.
 
         No fresh step is written to before: a write to a page that the kernel cannot find ends the process. One that was
-        used before has all its pages. They are brought into the mapping, and nobody waits for that.
+        used before has all its pages. They are brought into a new mapping, and nobody waits for that.
 
         Raises:
             OSError: there is no memory for it.
         """
         ahead = [start for start in range(at, min(self.size, at + AHEAD * STEP), STEP) if start not in self._asked]
         if there := [start for start in ahead if not self._is_fresh(start)]:  # one change of threads for all of them
-            brought = self._threads.submit(self._bring, there[0], there[-1] + STEP)
-            self._asked |= dict.fromkeys(there, brought)
+            self._asked |= dict.fromkeys(there, self._brought(there[0], there[-1] + STEP))
         for start in ahead[len(there) :]:
             self._asked[start] = self._threads.submit(self._find, start)
         if self._is_fresh(at):
@@ -69,13 +94,18 @@ class Slab:
         os.posix_fallocate(self._descriptor, at, min(STEP, self.size - at))
         self._bring(at, at + STEP)
 
+    def _brought(self, begin: int, end: int) -> "Future[None]":
+        if self._is_used:
+            return _NOTHING
+        return self._threads.submit(self._bring, begin, end)
+
     def _bring(self, begin: int, end: int) -> None:
         _touch(self.view[begin:end])
 
     def written(self) -> bool:
         """Nothing more is written: others may map it. Raises OSError."""
         if not self._is_shared:
-            self._share(self._descriptor)
+            self._home.share(self._descriptor)
             self._is_shared = True
         return True
 
@@ -86,9 +116,19 @@ class Slab:
             self.view = memoryview(b"")
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # the mapping may live on for a moment, and is not used
             with contextlib.suppress(OSError):
-                self.path.rename(self._spare / self.path.name)
+                self.path.rename(self._home.spare / self.path.name)
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def _done() -> "Future[None]":
+    done: Future[None] = Future()
+    done.set_result(None)
+    return done
+
+
+_NOTHING = _done()
+"""To wait for."""
 
 
 def _touch(view: memoryview) -> None:

@@ -9,6 +9,8 @@ import numpy as np
 
 from kernels.cuda import attribute, kernel
 from kernels.gpu_carved import Carved, Parts
+from kernels.lap.auto.gpu_seats import launch_take_seats
+from kernels.lap.auto.gpu_warm import Start
 from kernels.lap.auto.layout import (
     BID_BLOCK,
     BID_SHARED_ARGS,
@@ -41,6 +43,8 @@ class Tuning:
         deep_from: rows from which a scaled auction takes the trouble that the next two say.
         extra: levels with epsilon > 0 go on for n_rows over this rounds then.
         coarse: levels after which a search with lengths in multiples of epsilon matches the rest; 0 for none.
+        seats: from old duals of both sides, no auction is held if at most one row in so many is left without a seat.
+        patience: the forest after seats goes on, whatever its phases match, with n_rows over this rows.
         scale_at_once: scale where the plain auction stalls; else only where the forest after it does. Good prices to
             start from leave rows that want a path of ties, which no auction finds.
     """
@@ -53,6 +57,8 @@ class Tuning:
     levels: int = LEVELS
     coarse: int = 7
     deep_from: int = 2048
+    seats: int = 16
+    patience: int = 64
     scale_at_once: bool = True
     theta: float = THETA
     blocks: int | None = None
@@ -68,7 +74,7 @@ def slice_width(n_cols: int, blocks: int) -> int:
 
 def device_bytes(n_rows: int, n_cols: int) -> int:
     """Device memory beside the matrix."""
-    return 4 * 160 * n_rows + 96 * (n_rows + n_cols) + (1 << 16)
+    return 4 * 160 * n_rows + 128 * (n_rows + n_cols) + (1 << 16)
 
 
 class Forest:
@@ -139,20 +145,28 @@ class Forest:
         return Carved(zeros, ones, rest)
 
     def launch(
-        self, cost: Any, negate: bool, v0: Any = None, phase_limit: int = -1, mark: Callable[[], None] = lambda: None
+        self,
+        cost: Any,
+        negate: bool,
+        start: Start | None = None,
+        phase_limit: int = -1,
+        mark: Callable[[], None] = lambda: None,
     ) -> None:
-        """Enqueue the whole solve; nothing waits for the host. `mark` is called after each launch. `v0`: square only.
+        """Enqueue the whole solve; nothing waits for the host. `start`: square only.
+
+        `mark` is called after each launch, but for that of seats.
 
         A square problem that the plain auction does not nearly finish, or whose first phases match few rows, is
         started again with epsilon scaling. Wide ones are not scaled: a free column's dual must stay 0.
         """
         square, tuning = self.n_rows == self.n_cols, self.tuning
         matrix = {"cost": cost, "n_rows": self.n_rows, "n_cols": self.n_cols, "negate": negate}
-        minima = 2 if v0 is not None else int(square)
-        if v0 is not None:
-            self.v_first[:] = v0
-        self._launch_reduce_columns(matrix, minima)
+        if start is not None:
+            self.v_first[:] = start.v
+        self._launch_reduce_columns(matrix, int(square) if start is None else 2)
         mark()
+        if start is not None and start.own is not None and tuning.seats:
+            launch_take_seats(self, matrix, start.own)
         levels = tuning.levels if square and tuning.scale_at_once else 0
         self._launch_bid(matrix, self.v_first, 0, False, (levels, levels + 1, levels))
         mark()
@@ -233,6 +247,7 @@ class Forest:
         search = {"free_rows": self.free_rows, "free_u": self.free_u, "live_all": self.live, "state": self.state}
         search |= {"proposal": self.proposal, "reached": self.reached, "board": self.words}
         rule = {"stage": stage, "give_up": give_up, "phase_limit": phase_limit, "share": share}
+        rule |= {"patience": self.n_rows // self.tuning.patience}
         rule |= {"width": self.width, "prefetches": self.prefetches, "mailbox": self.mailbox.ctypes.data}
         run((self.blocks,), (GROW_BLOCK,), GROW_ARGS.packed(**matrix, **answer, **search, **rule), shared_mem=shared)
 
@@ -246,6 +261,6 @@ class Forest:
         `fetched`: the state, where it is on the host already.
         """
         state = (self.state.get() if fetched is None else fetched).view(STATE.dtype)[0]
-        names = ("phases", "rounds", "bid_rounds", "n_begun", "scans", "bid_scans")
+        names = ("phases", "rounds", "bid_rounds", "n_begun", "n_seated", "scans", "bid_scans")
         mode = int(state["mode"][(6 if self.coarse else 4) if self.n_rows == self.n_cols else 2])
         return {"mode": mode, "scaled": int(state["mode"][2] == SCALE)} | {name: int(state[name]) for name in names}

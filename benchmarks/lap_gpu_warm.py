@@ -1,6 +1,7 @@
 """Warm starts on one GPU beside cold ones: python -m benchmarks.lap_gpu_warm [--sizes ...] [--families ...].
 
-A problem of which 1% of the rows were drawn anew starts from the duals of the one before. *Device*: with the matrix
+A problem of which 1% of the rows were drawn anew starts from the duals of the one before, or with `--noise` one whose
+costs have all risen by up to so large a share. *Device*: with the matrix
 there, from the first launch until the proof on the device has ended, by the clock; of a warm start prices are brought
 there, too. *Answer*: a call that solves and proves, with the matrix in page-locked memory. Cold and warm in turn,
 medians. The run ends where an answer is not optimal.
@@ -19,12 +20,12 @@ from benchmarks import instances
 from benchmarks.rows import Rows, on_gpu
 from kernels import SOLVERS, Deadline, Termination, solve_and_prove
 from kernels.lap.auto.gpu_forest import Forest
-from kernels.lap.auto.gpu_warm import prices
+from kernels.lap.auto.gpu_warm import start_at
 from kernels.lap.proof.gpu_proof import prove
 from kernels.problems.seen import Seen, note, seen_of
 
 LAP = SOLVERS["lap"]
-COUNTS = ("bid_rounds", "n_begun", "phases", "rounds", "scaled")
+COUNTS = ("bid_rounds", "n_seated", "n_begun", "phases", "rounds", "scaled")
 FAMILIES = "u,r01,r1,r10,sqeuclid,euclid,clustered,gene50"
 
 
@@ -43,7 +44,7 @@ def on_device(
     forest.mailbox[:] = 0
     cupy.cuda.Device().synchronize()
     begun = time.perf_counter()
-    start = prices(cost, False, duals.get("u0"), duals.get("v0"), seen)
+    start = start_at(cost, False, duals.get("u0"), duals.get("v0"), seen)
     forest.launch(cost, False, start)
     proof = prove(cost, False, forest.u, forest.v, forest.row_col)
     cupy.cuda.Device().synchronize()
@@ -59,13 +60,21 @@ def answered(cost: Any, **duals: Any) -> tuple[float, Any, Any]:
     return 1e3 * (time.perf_counter() - begun), solution, certificate
 
 
-def one(rows: Rows, family: str, n: int, repeats: int) -> None:
+def changed(old: Any, noise: float) -> Any:
+    """The problem after it: 1% of its rows drawn anew, or noise on all costs."""
+    n = len(old)
+    rng = np.random.default_rng(n)
+    if noise:
+        return (old * (1 + noise * rng.random(old.shape))).astype(old.dtype)
+    cost, rows = old.copy(), rng.permutation(n)[: max(1, n // 100)]
+    cost[rows] = old[rng.permutation(n)[: len(rows)]][:, rng.permutation(n)]
+    return cost
+
+
+def one(rows: Rows, family: str, n: int, repeats: int, noise: float) -> None:
     """Both of one problem."""
     old = instances.lap(family, n)
-    duals = answered(pinned(old))[1].arrays
-    rng = np.random.default_rng(n)
-    cost, changed = old.copy(), rng.permutation(n)[: max(1, n // 100)]
-    cost[changed] = old[rng.permutation(n)[: len(changed)]][:, rng.permutation(n)]
+    duals, cost = answered(pinned(old))[1].arrays, changed(old, noise)
     held, given = pinned(cost), {"cold": {}, "warm": {"u0": duals["u"], "v0": duals["v"]}}
     there, forest = cupy.asarray(cost), Forest(n, n, cost.dtype)
     times: dict[str, list[float]] = {}
@@ -85,7 +94,7 @@ def one(rows: Rows, family: str, n: int, repeats: int) -> None:
     assert np.isclose(bounds["cold"], bounds["warm"], rtol=1e-9)
     medians = {name: statistics.median(values) for name, values in times.items()}
     rows.add(
-        family=family, n=n, dtype=cost.dtype.name, **medians,
+        family=family, n=n, dtype=cost.dtype.name, noise=noise, **medians,
         device_share=medians["warm_device_ms"] / medians["cold_device_ms"],
         answer_share=medians["warm_answer_ms"] / medians["cold_answer_ms"],
         **{f"{name}_{what}": told[what] for name, told in counts.items() for what in COUNTS},
@@ -98,11 +107,12 @@ def main() -> None:
     parser.add_argument("--families", default=FAMILIES)
     parser.add_argument("--sizes", default="1024,2048,4096,8192")
     parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--noise", type=float, default=0.0, help="on all costs, as 1e-3, in place of rows drawn anew")
     asked = parser.parse_args()
     rows = Rows(on_gpu("lap_warm"))
     for n in map(int, asked.sizes.split(",")):
         for family in asked.families.split(","):
-            one(rows, family, n, asked.repeats)
+            one(rows, family, n, asked.repeats, asked.noise)
 
 
 if __name__ == "__main__":

@@ -48,6 +48,11 @@ def lap_auto() -> Iterator[Run]:
     narrow[:, :30] = 1.0
     yield {"cost": narrow}, {}
     yield {"cost": np.outer(np.arange(1.0, 61), rng.permutation(60) + 1.0)}, {}
+    cost = costs(72, 72)
+    yield {"cost": cost, "u0": cost.min(1), "v0": np.zeros(72)}, {}  # few rows have their seats, and all but three
+    seats = np.where(np.eye(72, dtype=bool), 1.0, 1.0 + costs(72, 72))
+    seats[:3] = costs(3, 72)
+    yield {"cost": seats, "u0": np.ones(72), "v0": np.zeros(72)}, {}
 
 
 def lap_coarse() -> Iterator[Run]:

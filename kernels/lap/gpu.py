@@ -14,7 +14,7 @@ from kernels.deadline import Deadline, Retold
 from kernels.lap import gpu_memory, gpu_monge, monge
 from kernels.lap.auto.gpu_forest import MOST_ROWS, Forest, Tuning, device_bytes
 from kernels.lap.auto.gpu_progress import DeviceWatch
-from kernels.lap.auto.gpu_warm import WIDEST, cut_back, prices, squared
+from kernels.lap.auto.gpu_warm import WIDEST, cut_back, squared, start_at
 from kernels.lap.auto.layout import INFEASIBLE, PHASE_LIMIT, SOLVED
 from kernels.lap.columns import gpu_columns
 from kernels.lap.complete import complete
@@ -52,7 +52,7 @@ def solve(problem: Assignment | Rejecting, options: "LapOptions", deadline: Dead
     Args:
         problem: `weights` (n_rows, n_cols) or (batch, n_rows, n_cols), float32, float64, int32 or int64; +inf (-inf
             when maximising) forbids an entry of floats, `FORBIDDEN` one of int64 (masks.py). `u0`, `v0`: any finite
-            prices to start from (not used where one side is over 9/8 of the other: a cold start is faster).
+            duals to start from (not used where one side is over 9/8 of the other: a cold start is faster).
         options: `LapOptions`; "auto" is this file, "hungarian" and "tree" the systems of the papers.
         deadline: a mapped flag that the search reads every 64 rounds (about 0.3 ms), the auction every 16.
     Returns:
@@ -62,7 +62,8 @@ def solve(problem: Assignment | Rejecting, options: "LapOptions", deadline: Dead
     Guarantee: exact; deterministic, `deterministic` or not: no result depends on the order of atomics.
     Numerics: path lengths and duals in float64, for float32 weights too; integers in int64, exact.
     Complexity: O(n_rows^2 n_cols) at worst; 3 to 90 sweeps of the matrix in practice. 4 (n_blocks + 50) n bytes beside
-        the matrix, a transposed copy when n_rows > n_cols. 3 launches (square: 5, large: 7), no host sync between them.
+        the matrix, a transposed copy when n_rows > n_cols. 3 launches (square: 5, large: 7; old duals of both
+        sides: 1 more), no host sync between them.
         With a side above 65536: see columns/solver.py, and `_solve_shortlist` where the other is below 256.
     Errors: InvalidProblem for method "sap" (CPU only), where device memory is short (with needed and free bytes), and
         for integers beyond 2^40 with a side above 65536.
@@ -139,7 +140,7 @@ def solve_one(
     if turned:
         cost, u0, v0 = cupy.ascontiguousarray(cost.T), v0, u0
     sent[1].record()
-    start = prices(cost, maximize, u0, v0, seen_of(weights)) if warm else None
+    start = start_at(cost, maximize, u0, v0, seen_of(weights)) if warm else None
     searched = squared(cost) if squared_bytes else cost
     forest = Forest(searched.shape[0], searched.shape[1], cost.dtype, Tuning(scale_at_once=not squared_bytes))
     watch = DeviceWatch(forest, cost, weights.T if turned else weights, maximize, deadline)
@@ -298,7 +299,7 @@ def _answer(there: dict[str, Any], n_rows: int, maximize: bool, turned: bool) ->
 
 def _violator(forest: Forest, turned: bool) -> dict[str, Array]:
     """Rows whose permitted entries lie in too few columns: what the search reached when it found no free column."""
-    row_col, cols = forest.row_col.get(), np.flatnonzero(forest.reached.get())
+    row_col, cols = forest.row_col.get(), np.flatnonzero(forest.array("reached").get())
     rows = np.sort(np.concatenate([forest.col_row.get()[cols], np.flatnonzero(row_col < 0)])).astype(np.int64)
     if turned:  # the lines of the forest are columns: what they leave over are rows with too few columns
         rows, cols = np.setdiff1d(np.arange(forest.n_cols), cols), np.setdiff1d(np.arange(forest.n_rows), rows)

@@ -70,7 +70,8 @@ def form_of(path: str, defines: dict[str, Any]) -> Form:
 def everywhere() -> Iterator[tuple[str, dict[str, Any]]]:
     """What jobs ask for on any GPU, but for searches of a quadratic assignment."""
     for path, told in (("lap/auto/bid.cu", "VALUE"), ("lap/proof/certify.cu", "VALUE"), ("lap/auto/start.cu", "VALUE"),
-                       ("lap/columns/price.cu", "VALUE"), ("papers/tree/tree.cu", "DUAL")):  # fmt: skip
+                       ("lap/auto/seats.cu", "VALUE"), ("lap/columns/price.cu", "VALUE"),
+                       ("papers/tree/tree.cu", "DUAL")):  # fmt: skip
         yield from ((path, {"COST": cost, told: dual}) for cost, dual in PAIRS.items())
     yield "lap/points/distances.cu", {}
     yield "uot/sparse/soft.cu", {}

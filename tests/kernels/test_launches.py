@@ -1,6 +1,7 @@
 """Launches pass what their kernels declare: a missing or unknown name raises here, without a GPU."""
 
 import importlib
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,8 +18,16 @@ from kernels.auction import AuctionOptions
 from kernels.auction import gpu_buffers as auction
 from kernels.auction.layout import AUCTION, AUGMENT_ROWS_ARGS, BEST_NETS_ARGS, PATH_FOREST, RUN_AUCTION_ARGS
 from kernels.auction.scaling import Arithmetic
-from kernels.lap.auto import gpu_forest
-from kernels.lap.auto.layout import BID_SHARED_ARGS, BID_WIDE_ARGS, GROW_ARGS, REDUCE_COLUMNS_ARGS
+from kernels.lap.auto import gpu_forest, gpu_seats
+from kernels.lap.auto.gpu_warm import Start
+from kernels.lap.auto.layout import (
+    BID_SHARED_ARGS,
+    BID_WIDE_ARGS,
+    GROW_ARGS,
+    REDUCE_COLUMNS_ARGS,
+    TAKE_SEATS_ARGS,
+    TIES,
+)
 from kernels.lap.batched import gpu_batched
 from kernels.lap.batched.layout import SOLVE_EACH_ARGS
 from kernels.lap.columns import gpu_dense
@@ -120,7 +129,7 @@ class Carved:
 @pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch) -> Launched:
     found = Launched()
-    for module in (gpu_proof, gpu_points, gpu_dense, gpu_batched, gpu_forest, hungarian, gpu_sparse):
+    for module in (gpu_proof, gpu_points, gpu_dense, gpu_batched, gpu_forest, gpu_seats, hungarian, gpu_sparse):
         monkeypatch.setattr(module, "kernel", found.kernel)
     for module in (gpu_proof, gpu_batched):
         monkeypatch.setattr(module, "attribute", lambda name: 1 << 17)
@@ -246,6 +255,25 @@ def test_of_the_forest(
     assert [one["stage"] for one in values] == stages
     assert all(one["negate"] == 1 for one in values)
     assert [one["share"] > 0 for one in values] == [0 < k < len(stages) - 1 for k in range(len(stages))]
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_of_seats(launched: Launched, monkeypatch: pytest.MonkeyPatch, both: bool) -> None:
+    """From duals of both sides, and of prices alone there are none."""
+    monkeypatch.setattr(gpu_forest, "Carved", Carved)
+    monkeypatch.setattr(gpu_forest, "cupyx", SimpleNamespace(zeros_pinned=np.zeros))
+    n = 40
+    forest = gpu_forest.Forest(n, n, np.float64)
+    start = Start(np.arange(float(n)), on_device(n) if both else None)
+    forest.launch(on_device(n, n), False, start)
+    np.testing.assert_array_equal(forest.array("v_first"), start.v)
+    assert named(launched.given["reduce_columns"], REDUCE_COLUMNS_ARGS)["minima"] == 2
+    assert ("take_seats" in launched.given) is both
+    if both:
+        values = named(launched.given["take_seats"], TAKE_SEATS_ARGS)
+        assert (values["own"], values["v"], values["share"]) == (start.own.data.ptr, forest.v.data.ptr, 16)
+        sizes = [values[b] - values[a] for a, b in pairwise(("columns", "n_columns", "wanted", "claim", "counters"))]
+        assert sizes == [4 * n * TIES, 4 * n, 4 * n, 4 * n]
 
 
 def test_of_a_step_of_the_published_system(launched: Launched) -> None:

@@ -122,14 +122,14 @@ __device__ __forceinline__ Book book_in(unsigned char* shared, int n_cols) {
 
 // Grid: one block per multiprocessor, all resident (cooperative launch). Block: 1024.
 // Shared: 18 n_cols + 2 n_rows bytes. Reads: cost, v_first, state, mailbox. Writes: v_out, col_row, free_rows, free_u,
-// proposal (reset), boards, beats, state. Requires: for scale, state->mode[stage] == SCALE, or it does nothing.
+// proposal (reset), boards, beats, state. Requires: for scale, state->mode[stage] == SCALE, else not SEATED, or it does nothing.
 // Work: n_cols entries per free row and round; every block reads all bids.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) bid_shared(const __grid_constant__ BidSharedArgs args) {
     const int n_rows = args.n_rows, n_cols = args.n_cols, scale = args.scale, negate = uniform(args.negate);
     ChainState* state = args.state;
     extern __shared__ __align__(16) unsigned char shared[];
     const int tid = threadIdx.x, n_blocks = gridDim.x;
-    if (scale && state->mode[args.stage] != SCALE) {
+    if (is_idle(state, args.stage, scale)) {
         if (blockIdx.x == 0 && tid == 0) state->mode[args.stage + 1] = state->mode[args.stage];
         return;
     }

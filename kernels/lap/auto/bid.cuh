@@ -46,6 +46,17 @@ __device__ __forceinline__ int rotated(int place, int offset, int n_cols) {
     return place + offset < n_cols ? place + offset : place + offset - n_cols;
 }
 
+// Where row i begins to be read.
+__device__ __forceinline__ int first_column(int i, int n_cols) {
+    return (int)(__umulhi((u32)i * 2654435761u, (u32)n_cols) & ~3u);
+}
+
+// Whether an auction has nothing to do: a plain one once the rows have seats, a scaled one that is not called for.
+__device__ __forceinline__ bool is_idle(const ChainState* state, int stage, int scale) {
+    const int mode = state->mode[stage];
+    return scale ? mode != SCALE : mode == SEATED;
+}
+
 // Scan row i (-1: none) by teams of `team` warps; the answer is in the team's first warp. Every thread of the block
 // must call. Each row starts at its own column, so that rows that tie choose different columns.
 template <bool SHARED, bool TRACK, typename Owner>
@@ -54,7 +65,7 @@ __device__ __forceinline__ Best weigh(const Costs costs, const value_t* v, const
     const int n_cols = costs.n_cols, negate = costs.negate;
     const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
     Best best = {TOP, TOP, NONE};
-    const int offset = i < 0 ? 0 : (int)(__umulhi((u32)i * 2654435761u, (u32)n_cols) & ~3u);
+    const int offset = i < 0 ? 0 : first_column(i, n_cols);
     if (i >= 0) {
         constexpr int BATCH = SHARED ? 8 : 4;  // entries in flight per thread
         const cost_t* row = costs.cost + (long long)i * n_cols;

@@ -258,17 +258,25 @@ __device__ __forceinline__ int search(const Matrix& matrix, const Slice& slice, 
     }
 }
 
+// Whether three phases matched too few rows to go on. After seats (seats.cu) few rows are left, and to scale would be to
+// begin from nothing: the forest sees more of them through.
+__device__ __forceinline__ bool gives_up(const GrowArgs& args, int n_begun, int n_live) {
+    const int few = args.state->mode[args.stage] == SEATED ? max(16, args.patience) : 16;
+    return args.give_up && n_live > few && n_live > n_begun - n_begun / 8;
+}
+
 // Grid: as many blocks as slices, all resident (cooperative launch). Block: 512.
 // Shared: 40 width + 12 width FOLDED + n_rows / 8 + 2 n_rows bytes, and with RESIDENT n_rows * width entries.
 // Reads: cost, v, col_row, free_rows, free_u, mailbox[0]. Writes: v, u, col_row, row_col, reached, state, mailbox[1, 2];
 // board, live, proposal.
-// Requires: state->mode[stage] == GROW, or it does nothing; board and proposal as reduce_columns or bid left them.
+// Requires: state->mode[stage] is GROW or SEATED, or it does nothing; board and proposal as reduce_columns or bid left
+// them.
 // Work: per round one entry of a column's slice per listed row; per phase n_live more, and the walks of the paths.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) grow(const __grid_constant__ GrowArgs args) {
     const int n_rows = args.n_rows, n_cols = args.n_cols, negate = uniform(args.negate);
     ChainState* state = args.state;
     extern __shared__ __align__(16) unsigned char shared[];
-    if (state->mode[args.stage] != GROW) {
+    if (state->mode[args.stage] != GROW && state->mode[args.stage] != SEATED) {
         if (blockIdx.x == 0 && threadIdx.x == 0) state->mode[args.stage + 1] = state->mode[args.stage];
         return;
     }
@@ -307,7 +315,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) grow(const __grid_const
         mode = SOLVED;
         // posted, nobody waits
         if (blockIdx.x == 0 && threadIdx.x == 0) args.mailbox[1] = phases, args.mailbox[2] = n_live;
-        if (args.give_up && phases == 3 && n_live > 16 && n_live > n_begun - n_begun / 8) { mode = SCALE; break; }
+        if (phases == 3 && gives_up(args, n_begun, n_live)) { mode = SCALE; break; }
     }
     __syncthreads();  // the slice before it is stored
     store_slice(matrix, slice, args.v, args.u, args.col_row, args.row_col, args.reached);

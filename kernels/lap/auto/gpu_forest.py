@@ -9,6 +9,8 @@ import numpy as np
 
 from kernels.cuda import attribute, kernel
 from kernels.gpu_carved import Carved, Parts
+from kernels.lap.auto.gpu_seats import launch_take_seats
+from kernels.lap.auto.gpu_warm import Start
 from kernels.lap.auto.layout import (
     BID_BLOCK,
     BID_SHARED_ARGS,
@@ -43,6 +45,8 @@ class Tuning:
         deep_from: rows from which a scaled auction takes the trouble that the next two say.
         extra: levels with epsilon > 0 go on for n_rows over this rounds then.
         coarse: levels after which a search with lengths in multiples of epsilon matches the rest; 0 for none.
+        seats: from old duals of both sides, no auction is held if at most one row in so many is left without a seat.
+        patience: the forest after seats goes on, whatever its phases match, with n_rows over this rows.
         scale_at_once: scale where the plain auction stalls; else only where the forest after it does. Good prices to
             start from leave rows that want a path of ties, which no auction finds.
     """
@@ -55,6 +59,8 @@ class Tuning:
     levels: int = LEVELS
     coarse: int = 7
     deep_from: int = 2048
+    seats: int = 16
+    patience: int = 64
     scale_at_once: bool = True
     theta: float = THETA
     blocks: int | None = None
@@ -70,7 +76,7 @@ def slice_width(n_cols: int, blocks: int) -> int:
 
 def device_bytes(n_rows: int, n_cols: int) -> int:
     """Device memory beside the matrix."""
-    return 4 * 160 * n_rows + 96 * (n_rows + n_cols) + (1 << 16)
+    return 4 * 160 * n_rows + 128 * (n_rows + n_cols) + (1 << 16)
 
 
 class Forest:
@@ -135,30 +141,37 @@ class Forest:
             rest |= {"list": ((2 * n_rows,), np.int32), "counters": ((9,), np.int32)}
         return Carved(zeros, ones, rest)
 
-    @property
-    def reached(self) -> Any:
-        """Columns that the last search reached; those of a Hall violator when infeasible."""
-        return self._carved.array("reached")
+    def array(self, name: str) -> Any:
+        """A buffer of `_carve`, as `reached`: the columns that the last search reached, of a Hall violator."""
+        return self._carved.array(name)
 
     def _at(self, *names: str) -> dict[str, int]:
         """Addresses by name."""
         return {name: self._carved.at[name] for name in names}
 
     def launch(
-        self, cost: Any, negate: bool, v0: Any = None, phase_limit: int = -1, mark: Callable[[], None] = lambda: None
+        self,
+        cost: Any,
+        negate: bool,
+        start: Start | None = None,
+        phase_limit: int = -1,
+        mark: Callable[[], None] = lambda: None,
     ) -> None:
-        """Enqueue the whole solve; nothing waits for the host. `mark` is called after each launch. `v0`: square only.
+        """Enqueue the whole solve; nothing waits for the host. `start`: square only.
+
+        `mark` is called after each launch, but for that of seats.
 
         A square problem that the plain auction does not nearly finish, or whose first phases match few rows, is
         started again with epsilon scaling. Wide ones are not scaled: a free column's dual must stay 0.
         """
         square, tuning = self.n_rows == self.n_cols, self.tuning
         matrix = {"cost": cost, "n_rows": self.n_rows, "n_cols": self.n_cols, "negate": negate}
-        minima = 2 if v0 is not None else int(square)
-        if v0 is not None:
-            self._carved.array("v_first")[:] = v0
-        self._launch_reduce_columns(matrix, minima)
+        if start is not None:
+            self.array("v_first")[:] = start.v
+        self._launch_reduce_columns(matrix, int(square) if start is None else 2)
         mark()
+        if start is not None and start.own is not None and tuning.seats:
+            self._launch_take_seats(matrix, start.own)
         levels = tuning.levels if square and tuning.scale_at_once else 0
         self._launch_bid(matrix, "v_first", 0, False, (levels, levels + 1, levels))
         mark()
@@ -187,6 +200,10 @@ class Forest:
         buffers = {**self._at("v_first", "proposal", "state"), "boards": self._carved.at["words"]}
         arguments = REDUCE_COLUMNS_ARGS.packed(**matrix, **buffers, n_words=self.n_words, minima=minima)
         run((self.processors,), (BID_BLOCK,), arguments)
+
+    def _launch_take_seats(self, matrix: dict[str, Any], own: Any) -> None:
+        book = self._at("v_first", "v", "u", "col_row", "row_col", "free_rows", "free_u", "state")
+        launch_take_seats(self, matrix | book, own)
 
     def _launch_bid(
         self, matrix: dict[str, Any], first_prices: str, stage: int, scale: bool, levels: tuple[int, int, int]
@@ -238,6 +255,7 @@ class Forest:
         search = self._at("free_rows", "free_u", "state", "proposal", "reached")
         search |= {"live_all": self._carved.at["live"], "board": self._carved.at["words"]}
         rule = {"stage": stage, "give_up": give_up, "phase_limit": phase_limit, "share": share}
+        rule |= {"patience": self.n_rows // self.tuning.patience}
         rule |= {"width": self.width, "prefetches": self.prefetches, "mailbox": self._mailbox_at}
         run((self.blocks,), (GROW_BLOCK,), GROW_ARGS.packed(**matrix, **answer, **search, **rule), shared_mem=shared)
 
@@ -250,7 +268,7 @@ class Forest:
 
         `fetched`: the state, where it is on the host already.
         """
-        state = (self._carved.array("state").get() if fetched is None else fetched).view(STATE.dtype)[0]
-        names = ("phases", "rounds", "bid_rounds", "n_begun", "scans", "bid_scans")
+        state = (self.array("state").get() if fetched is None else fetched).view(STATE.dtype)[0]
+        names = ("phases", "rounds", "bid_rounds", "n_begun", "n_seated", "scans", "bid_scans")
         mode = int(state["mode"][(6 if self.coarse else 4) if self.n_rows == self.n_cols else 2])
         return {"mode": mode, "scaled": int(state["mode"][2] == SCALE)} | {name: int(state[name]) for name in names}

@@ -5,15 +5,17 @@
 
 from kernels.layout import enumeration, parameter, struct
 
-MODES = ("GROW", "SCALE", "SOLVED", "INFEASIBLE", "STOPPED", "PHASE_LIMIT")
-GROW, SCALE, SOLVED, INFEASIBLE, STOPPED, PHASE_LIMIT = range(len(MODES))
+MODES = ("GROW", "SCALE", "SOLVED", "INFEASIBLE", "STOPPED", "PHASE_LIMIT", "SEATED")
+GROW, SCALE, SOLVED, INFEASIBLE, STOPPED, PHASE_LIMIT, SEATED = range(len(MODES))
 BID_BLOCK, GROW_BLOCK = 1024, 512
 """Threads of a block."""
+TIES = 16
+"""Columns that a row lists, from old duals."""
 
 STATE = struct(
     "ChainState",
     """
-    int mode[8]                // mode[k] is written by stage k - 1
+    int mode[8]                // mode[k] is written by stage k - 1, mode[0] by take_seats
     int n_free                 // rows in free_rows
     u32 bid_tag                // the last tag used on the boards of an auction
     u32 grow_tag               // and on the forest's
@@ -21,6 +23,7 @@ STATE = struct(
     int rounds
     int bid_rounds
     int n_begun
+    int n_seated               // rows that take_seats gave a column
     int halted                 // the caller stopped an auction
     long long scans            // rows read by the forest
     long long bid_scans        // and by the auction
@@ -58,6 +61,28 @@ REDUCE_COLUMNS_ARGS = parameter(
     int n_words
     ChainState* state
     int minima                 // v_first: 1 column minima, 0 zeros, 2 left alone
+    """,
+)
+
+TAKE_SEATS_ARGS = parameter(
+    "TakeSeatsArgs",
+    MATRIX
+    + """
+    const value_t* v_first     // [n_cols]
+    const value_t* own         // [n_rows]
+    value_t* v                 // [n_cols]
+    value_t* u                 // [n_rows]
+    int* col_row               // [n_cols]
+    int* row_col               // [n_rows]
+    int* free_rows             // [n_rows]
+    value_t* free_u            // [n_rows]
+    int* columns               // [n_rows, TIES]
+    int* n_columns             // [n_rows]
+    int* wanted                // [n_cols]
+    u32* claim                 // [n_cols]
+    int* counters              // [3, 2]
+    ChainState* state
+    int share                  // of the rows: one in so many may be without a seat
     """,
 )
 
@@ -121,11 +146,12 @@ GROW_ARGS = parameter(
     volatile int* mailbox      // [4], host memory
     int stage
     int give_up                // where three phases match few rows
+    int patience               // rows for which it never does, from seats
     int phase_limit            // -1: none
     double share               // of the spread, which lengths are rounded down to; 0 for exact ones
     """,
 )
 
-KERNELS = (REDUCE_COLUMNS_ARGS, BID_SHARED_ARGS, BID_WIDE_ARGS, GROW_ARGS)
-BLOCKS = f"constexpr int BID_BLOCK = {BID_BLOCK}, GROW_BLOCK = {GROW_BLOCK};"
+KERNELS = (REDUCE_COLUMNS_ARGS, TAKE_SEATS_ARGS, BID_SHARED_ARGS, BID_WIDE_ARGS, GROW_ARGS)
+BLOCKS = f"constexpr int BID_BLOCK = {BID_BLOCK}, GROW_BLOCK = {GROW_BLOCK}, TIES = {TIES};"
 CUDA = "\n".join([BLOCKS, enumeration("Mode", MODES), STATE.text, *(kernel.text for kernel in KERNELS)])

@@ -121,14 +121,14 @@ __device__ __forceinline__ void settle(const WideBook& book, const int* now, int
 
 // Grid: one block per multiprocessor, all resident (cooperative launch). Block: 1024. Shared: team_best, team_count.
 // Reads: cost, v_first, state, mailbox. Writes: v, col_row, row_col, free_rows, free_u, proposal (reset), state; key,
-// raise, target, list, counters. Requires: for scale, state->mode[stage] == SCALE, or it does nothing.
+// raise, target, list, counters. Requires: for scale, state->mode[stage] == SCALE, else not SEATED, or it does nothing.
 // Work: n_cols entries per free row and round, two grid barriers a round.
 // The auction with prices in device memory, for matrices too wide for bid_shared.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) bid_wide(const __grid_constant__ BidWideArgs args) {
     const int n_rows = args.n_rows, n_cols = args.n_cols, scale = args.scale;
     ChainState* state = args.state;
     cg::grid_group grid = cg::this_grid();
-    if (scale && state->mode[args.stage] != SCALE) {
+    if (is_idle(state, args.stage, scale)) {
         if (in_grid() == 0) state->mode[args.stage + 1] = state->mode[args.stage];
         return;
     }

@@ -1,5 +1,6 @@
 """Last station: the inputs are kept, and the job stands in the line of its device."""
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Iterator
@@ -89,8 +90,8 @@ async def _counting(built: Built, travellers: set[str]) -> Counting | None:
     if not visit.laid.wanted or not sinks or len(there) < len(sinks):
         return None
     with visit.timed("hash"):
-        if late := [sink for sink in there if not sink.is_hashed]:
-            await run_in_threadpool(lambda: [(sink.flush(), sink.sight) for sink in late])  # `lay` asks for both
+        if late := [asyncio.wrap_future(one) for sink in there for one in sink.awaited]:
+            await asyncio.wait(late)  # no thread has to be woken for it; `lay` says what is wrong
     sizes, free = {sink.digest: sink.size for sink in there}, visit.desk.store.folder.free
     return Counting(sizes, visit.owner, visit.desk.settings.blob_ttl_s, free, SPARE_BYTES)
 

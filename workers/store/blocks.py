@@ -130,9 +130,9 @@ class Blocks:
         return self._slab is not None and self._slab.size - self._size <= END
 
     @property
-    def is_hashed(self) -> bool:
-        """Whether threads are through with all that came."""
-        return all(one.done() for one in self._under_way())
+    def awaited(self) -> list[Future[Any]]:
+        """What threads still do with what came."""
+        return [one for one in self._under_way() if not one.done()]
 
     @property
     def in_slab(self) -> bool:
@@ -283,6 +283,7 @@ class Blocks:
         return self._watch.sight([self._glance.result(), *glances] if self._glance else glances, self._size)
 
     def _under_way(self) -> list[Future[Any]]:
+        """What threads do, or have done."""
         current = [] if self._piece is None else self._piece.under_way()
         return [*current, *(one for part in self._parts for one in part.under_way())]
 

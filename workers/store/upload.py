@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -116,9 +117,9 @@ class Writer:
         return self._blocks is not None
 
     @property
-    def is_hashed(self) -> bool:
-        """Whether `flush` has nothing to wait for."""
-        return self._blocks is None or self._blocks.is_hashed
+    def awaited(self) -> list[Future[Any]]:
+        """What `flush` waits for."""
+        return [] if self._blocks is None else self._blocks.awaited
 
     @property
     def is_looked(self) -> bool:

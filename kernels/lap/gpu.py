@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 BATCHED = "kernels.lap.batched.gpu_batched"
 FEW = 256
 """Lines of the shorter side from which a longer one than MOST_ROWS is solved by columns (lap/columns)."""
+SQUARED = Tuning(scale_at_once=False, most=MOST_ROWS)
+"""Of a wide problem made square: a cold start would be another's, and is not taken."""
 SPIN_S = 0.002
 """Solves shorter than this are waited for without sleeping."""
 
@@ -63,7 +65,7 @@ def solve(problem: Assignment | Rejecting, options: "LapOptions", deadline: Dead
     Numerics: path lengths and duals in float64, for float32 weights too; integers in int64, exact.
     Complexity: O(n_rows^2 n_cols) at worst; 3 to 90 sweeps of the matrix in practice. 4 (n_blocks + 50) n bytes beside
         the matrix, a transposed copy when n_rows > n_cols. 3 launches (square: 5, large: 7; old duals of both
-        sides: 1 more), no host sync between them.
+        sides: 1 more, which the host waits for), no host sync between them.
         With a side above 65536: see columns/solver.py, and `_solve_shortlist` where the other is below 256.
     Errors: InvalidProblem for method "sap" (CPU only), where device memory is short (with needed and free bytes), and
         for integers beyond 2^40 with a side above 65536.
@@ -142,7 +144,7 @@ def solve_one(
     sent[1].record()
     start = start_at(cost, maximize, u0, v0, seen_of(weights)) if warm else None
     searched = squared(cost) if squared_bytes else cost
-    forest = Forest(searched.shape[0], searched.shape[1], cost.dtype, Tuning(scale_at_once=not squared_bytes))
+    forest = Forest(searched.shape[0], searched.shape[1], cost.dtype, SQUARED if squared_bytes else None)
     watch = DeviceWatch(forest, cost, weights.T if turned else weights, maximize, deadline)
     launch = _launcher(forest, watch, searched, maximize, start, phase_limit)
     launch()

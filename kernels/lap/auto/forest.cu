@@ -6,7 +6,8 @@
 //               published
 //     collect:  every block reads all of them; m = the nearest of all; labels up to m can no longer change
 //     relax, fold:  the matched rows of the published columns offer labels to the block's columns
-//   until half of the sources have a free column within T, the m of the round before (any one, when there are more
+//   until half of the sources have a free column within T, the m of the round before (an eighth after seats.cu, whose few
+//   sources are far from free columns, so that paths are in each other's way; any one, when there are more
 //   columns than rows). README.md proves that any such T will do
 //   threshold: when nothing was left to publish, T is the farthest free column reached (square), none: infeasible.
 //              With n_rows < n_cols, T is the nearest free column: a column that stays free must keep v_j = 0
@@ -230,12 +231,12 @@ struct Counts {
     int rounds, n_entries;
 };
 
-// Rounds of one search: publish, collect, relax, until enough sources reached a free column. Returns the mode.
-__device__ __forceinline__ int search(const Matrix& matrix, const Slice& slice, int n_live, ulonglong2* board,
+// Rounds of one search: publish, collect, relax, until one of `part` sources reached a free column. Returns the mode.
+__device__ __forceinline__ int search(const Matrix& matrix, const Slice& slice, int n_live, int part, ulonglong2* board,
                                       const volatile int* flag, Counts& counts, value_t* T) {
     int shift = 0;
     while (n_live > SAMPLES << shift) shift++;
-    const int samples = ((n_live - 1) >> shift) + 1, goal = matrix.n_rows < matrix.n_cols ? 1 : (samples + 1) / 2;
+    const int samples = ((n_live - 1) >> shift) + 1, goal = matrix.n_rows < matrix.n_cols ? 1 : max(1, (samples + 1) / part);
     value_t m = -1;
     for (;;) {
         counts.tag += 1;
@@ -258,13 +259,6 @@ __device__ __forceinline__ int search(const Matrix& matrix, const Slice& slice, 
     }
 }
 
-// Whether three phases matched too few rows to go on. After seats (seats.cu) few rows are left, and to scale would be to
-// begin from nothing: the forest sees more of them through.
-__device__ __forceinline__ bool gives_up(const GrowArgs& args, int n_begun, int n_live) {
-    const int few = args.state->mode[args.stage] == SEATED ? max(16, args.patience) : 16;
-    return args.give_up && n_live > few && n_live > n_begun - n_begun / 8;
-}
-
 // Grid: as many blocks as slices, all resident (cooperative launch). Block: 512.
 // Shared: 40 width + 12 width FOLDED + n_rows / 8 + 2 n_rows bytes, and with RESIDENT n_rows * width entries.
 // Reads: cost, v, col_row, free_rows, free_u, mailbox[0]. Writes: v, u, col_row, row_col, reached, state, mailbox[1, 2];
@@ -276,7 +270,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) grow(const __grid_const
     const int n_rows = args.n_rows, n_cols = args.n_cols, negate = uniform(args.negate);
     ChainState* state = args.state;
     extern __shared__ __align__(16) unsigned char shared[];
-    if (state->mode[args.stage] != GROW && state->mode[args.stage] != SEATED) {
+    const bool seated = state->mode[args.stage] == SEATED;
+    if (state->mode[args.stage] != GROW && !seated) {
         if (blockIdx.x == 0 && threadIdx.x == 0) state->mode[args.stage + 1] = state->mode[args.stage];
         return;
     }
@@ -301,7 +296,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) grow(const __grid_const
         if (phases == args.phase_limit) { mode = PHASE_LIMIT; break; }
         sow(matrix, slice, live, n_live, args.free_rows, args.free_u, lifted);
         sown += n_live;
-        mode = search(matrix, slice, n_live, args.board, args.mailbox, counts, &T);
+        mode = search(matrix, slice, n_live, seated ? 8 : 2, args.board, args.mailbox, counts, &T);
         if (mode != GROW) break;
         if (T == TOP || n_rows < n_cols) {
             T = threshold(matrix, slice, args.board, ++counts.tag, n_rows == n_cols);
@@ -315,7 +310,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) grow(const __grid_const
         mode = SOLVED;
         // posted, nobody waits
         if (blockIdx.x == 0 && threadIdx.x == 0) args.mailbox[1] = phases, args.mailbox[2] = n_live;
-        if (phases == 3 && gives_up(args, n_begun, n_live)) { mode = SCALE; break; }
+        const bool stalls = n_live > 16 && n_live > n_begun - n_begun / 8;
+        if (args.give_up && !seated && phases == 3 && stalls) { mode = SCALE; break; }
     }
     __syncthreads();  // the slice before it is stored
     store_slice(matrix, slice, args.v, args.u, args.col_row, args.row_col, args.reached);

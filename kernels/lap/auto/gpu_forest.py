@@ -45,8 +45,10 @@ class Tuning:
         deep_from: rows from which a scaled auction takes the trouble that the next two say.
         extra: levels with epsilon > 0 go on for n_rows over this rounds then.
         coarse: levels after which a search with lengths in multiples of epsilon matches the rest; 0 for none.
-        seats: from old duals of both sides, no auction is held if at most one row in so many is left without a seat.
-        patience: the forest after seats goes on, whatever its phases match, with n_rows over this rows.
+        seats, few: from old duals of both sides, no auction is held if at most one row in so many is left without a
+            seat, or these few: the forest begins with them.
+        most: old duals are dropped where more rows are left, but at most one in so many. Those few are far from free
+            columns, and a cold start is faster. Where more are left, all costs have changed by a little.
         scale_at_once: scale where the plain auction stalls; else only where the forest after it does. Good prices to
             start from leave rows that want a path of ties, which no auction finds.
     """
@@ -59,8 +61,9 @@ class Tuning:
     levels: int = LEVELS
     coarse: int = 7
     deep_from: int = 2048
-    seats: int = 16
-    patience: int = 64
+    seats: int = 256
+    few: int = 12
+    most: int = 16
     scale_at_once: bool = True
     theta: float = THETA
     blocks: int | None = None
@@ -157,7 +160,7 @@ class Forest:
         phase_limit: int = -1,
         mark: Callable[[], None] = lambda: None,
     ) -> None:
-        """Enqueue the whole solve; nothing waits for the host. `start`: square only.
+        """Enqueue the whole solve; the host waits for seats alone. `start`: square only.
 
         `mark` is called after each launch, but for that of seats.
 
@@ -169,9 +172,9 @@ class Forest:
         if start is not None:
             self.array("v_first")[:] = start.v
         self._launch_reduce_columns(matrix, int(square) if start is None else 2)
+        if start is not None and start.own is not None and tuning.seats and self._is_better_cold(matrix, start.own):
+            self._launch_reduce_columns(matrix, int(square))
         mark()
-        if start is not None and start.own is not None and tuning.seats:
-            self._launch_take_seats(matrix, start.own)
         levels = tuning.levels if square and tuning.scale_at_once else 0
         self._launch_bid(matrix, "v_first", 0, False, (levels, levels + 1, levels))
         mark()
@@ -200,6 +203,17 @@ class Forest:
         buffers = {**self._at("v_first", "proposal", "state"), "boards": self._carved.at["words"]}
         arguments = REDUCE_COLUMNS_ARGS.packed(**matrix, **buffers, n_words=self.n_words, minima=minima)
         run((self.processors,), (BID_BLOCK,), arguments)
+
+    def _is_better_cold(self, matrix: dict[str, Any], own: Any) -> bool:
+        """Give rows their seats, and wait for how many have one."""
+        self._launch_take_seats(matrix, own)
+        left = self.n_rows - self.facts()["n_seated"]
+        return self.few < left <= self.n_rows // self.tuning.most
+
+    @property
+    def few(self) -> int:
+        """Rows without a seat that the forest begins with."""
+        return max(self.tuning.few, self.n_rows // self.tuning.seats)
 
     def _launch_take_seats(self, matrix: dict[str, Any], own: Any) -> None:
         book = self._at("v_first", "v", "u", "col_row", "row_col", "free_rows", "free_u", "state")
@@ -255,7 +269,6 @@ class Forest:
         search = self._at("free_rows", "free_u", "state", "proposal", "reached")
         search |= {"live_all": self._carved.at["live"], "board": self._carved.at["words"]}
         rule = {"stage": stage, "give_up": give_up, "phase_limit": phase_limit, "share": share}
-        rule |= {"patience": self.n_rows // self.tuning.patience}
         rule |= {"width": self.width, "prefetches": self.prefetches, "mailbox": self._mailbox_at}
         run((self.blocks,), (GROW_BLOCK,), GROW_ARGS.packed(**matrix, **answer, **search, **rule), shared_mem=shared)
 

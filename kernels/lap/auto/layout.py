@@ -82,7 +82,7 @@ TAKE_SEATS_ARGS = parameter(
     u32* claim                 // [n_cols]
     int* counters              // [3, 2]
     ChainState* state
-    int share                  // of the rows: one in so many may be without a seat
+    int few                    // rows that may be without a seat
     """,
 )
 
@@ -146,7 +146,6 @@ GROW_ARGS = parameter(
     volatile int* mailbox      // [4], host memory
     int stage
     int give_up                // where three phases match few rows
-    int patience               // rows for which it never does, from seats
     int phase_limit            // -1: none
     double share               // of the spread, which lengths are rounded down to; 0 for exact ones
     """,

@@ -193,7 +193,7 @@ __device__ __forceinline__ void settle(const TakeSeatsArgs& args) {
 // Reads: cost, v_first, own. Writes: v, u, col_row, row_col, free_rows, free_u, state; columns, n_columns, wanted, claim,
 // counters. Requires: n_rows == n_cols; state, proposal and boards as reduce_columns left them.
 // Work: the matrix once, rows without a column at their old dual twice; a round reads the lists, by three grid barriers.
-// Seats at old prices; mode[0] is SEATED if all but n_rows / share rows have one.
+// Seats at old prices; mode[0] is SEATED if all but `few` rows have one.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) take_seats(const __grid_constant__ TakeSeatsArgs args) {
     const int n_rows = args.n_rows, n_cols = args.n_cols, negate = uniform(args.negate);
     ChainState* state = args.state;
@@ -225,7 +225,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) take_seats(const __grid
         grid.sync();  // seats before the next count, and before the list of free rows
     }
     const int n_free = n_rows - __ldcg(&state->n_seated);
-    if (blockIdx.x > 0 || (long long)n_free * args.share > n_rows) return;
+    if (blockIdx.x > 0 || n_free > args.few) return;
     list_free(args.row_col, n_rows, args.free_rows);  // ends with a barrier
     for (int k = threadIdx.x; k < n_free; k += THREADS) {
         const value_t least = __ldcg(args.u + args.free_rows[k]);

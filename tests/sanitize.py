@@ -57,10 +57,9 @@ def lap_auto() -> Iterator[Run]:
 
 def lap_coarse() -> Iterator[Run]:
     """With the search among the levels of epsilon, which only larger problems have."""
-    from kernels.lap import gpu
-    from kernels.lap.auto.gpu_forest import Tuning
+    from kernels.lap.auto import gpu_forest
 
-    setattr(gpu, "Tuning", partial(Tuning, deep_from=0))  # noqa: B010
+    setattr(gpu_forest, "Tuning", partial(gpu_forest.Tuning, deep_from=0))  # noqa: B010
     for cost in (distances(64, 64), (distances(64, 64) * 1e9).astype(np.int64)):
         yield {"cost": cost}, {}
 

@@ -78,7 +78,10 @@ def one(rows: Rows, family: str, n: int, share: float, asked: argparse.Namespace
     held, both = pinned(cost), {"u0": duals["u"], "v0": duals["v"]}
     given: dict[str, dict[str, Any]] = {"cold": {}, "warm": both, "prices": {"v0": duals["v"]}, "seats": both}
     there = cupy.asarray(cost)
-    forests = {name: Forest(n, n, cost.dtype, Tuning(few=n) if name == "seats" else None) for name in given}
+    forests = {
+        name: Forest(n, n, cost.dtype, Tuning(seats_from=0, seats=1, few=1) if name == "seats" else None)
+        for name in given
+    }
     times: dict[str, list[float]] = {}
     counts: dict[str, dict[str, int]] = {}
     bounds: dict[str, float] = {}

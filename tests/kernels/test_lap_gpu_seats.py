@@ -13,6 +13,8 @@ from tests.oracles.seats import seated
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not gpu_is_here(), reason="no CUDA device here")]
 LAP = SOLVERS["lap"]
+LARGE = 2100
+"""Rows from which seats are taken."""
 CONTINUOUS = ("u", "sqeuclid", "euclid", "clustered", "gene50", "powerlaw")
 
 
@@ -79,7 +81,7 @@ def is_by_the_rule(cost: Array, maximize: bool, u0: Array, v0: Array) -> int:
     np.testing.assert_array_equal(left["row_col"][expected[cols]], cols)
     assert (left["row_col"][free] == -1).all()
     assert state["n_seated"] == len(cols)
-    assert state["mode"][0] == (SEATED if len(free) <= max(12, len(cost) // 256) else GROW)
+    assert state["mode"][0] == (SEATED if len(free) <= len(cost) // 64 else GROW)
     if state["mode"][0] == SEATED:
         assert state["n_free"] == state["n_begun"] == len(free)
         np.testing.assert_array_equal(left["free_rows"][: len(free)], free)
@@ -148,34 +150,35 @@ def test_a_row_without_entries_has_no_seat() -> None:
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
 @pytest.mark.parametrize("family", [one for one in instances.LAP_FAMILIES if one != "product"])
 def test_few_rows_are_begun_with(family: str, device: str) -> None:
-    """Where seats are kept no auction is held, and of most continuous costs they are. Else the start is a cold one."""
-    n = 900
+    """Where a few have changed; of more, but not all, the start is a cold one."""
+    n = LARGE
     old = instances.lap(family, n)
     duals = solved(old, device)
-    cost = redrawn(old, 3, 0.005)
-    solution, certificate = run({"cost": cost, "u0": duals["u"], "v0": duals["v"]})
-    is_exact(cost, solution, certificate)
-    facts = solution.facts
-    assert facts["n_seated"] > 0 or family not in ("u", "sqeuclid", "euclid", "gene50", "powerlaw")
-    if facts["bid_rounds"] == 0:
-        assert facts["n_begun"] == n - facts["n_seated"] <= 12
-        assert not facts["scaled"]
+    for changed in (3, 30):
+        cost = redrawn(old, 3, changed / n)
+        solution, certificate = run({"cost": cost, "u0": duals["u"], "v0": duals["v"]})
+        is_exact(cost, solution, certificate)
+        facts = solution.facts
+        assert (facts["n_seated"] > 0) is (changed == 3) or family[0] == "r"
+        if facts["bid_rounds"] == 0:
+            assert facts["n_begun"] == n - facts["n_seated"] <= n // 64
+            assert not facts["scaled"]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
 @pytest.mark.parametrize("maximize", [False, True])
 def test_types_and_signs(dtype: str, maximize: bool) -> None:
-    old = (np.random.default_rng(4).random((500, 500)) * 2e5 - 1e5).astype(dtype)
+    old = (np.random.default_rng(4).random((LARGE, LARGE)) * 2e5 - 1e5).astype(dtype)
     duals = solved(old, "gpu", maximize=maximize)
-    cost = redrawn(old, 5)
+    cost = redrawn(old, 5, 3 / LARGE)
     solution, certificate = run({"cost": cost, "u0": duals["u"], "v0": duals["v"]}, maximize=maximize)
     is_exact(cost, solution, certificate, maximize)
-    assert solution.facts["n_seated"] >= 488 or dtype[0] == "i"
+    assert solution.facts["n_seated"] >= 0.97 * LARGE
 
 
 @pytest.mark.parametrize("family", ["u", "sqeuclid", "clustered", "r1", "r10"])
 @pytest.mark.parametrize(
-    "tuning", [{"replicate": False}, {"deep_from": 0}, {"few": 400}, {"most": 1}, {"seats": 0}], ids=str
+    "tuning", [{"replicate": False}, {"deep_from": 0}, {"few": 1, "seats": 1}, {"few": 1 << 20}], ids=str
 )
 def test_every_path_through_the_kernels(family: str, tuning: dict[str, Any]) -> None:
     import cupy
@@ -191,7 +194,7 @@ def test_every_path_through_the_kernels(family: str, tuning: dict[str, Any]) -> 
     for share in (0.01, 0.05, 0.5):
         cost = redrawn(old, 6, share)
         there = cupy.asarray(cost)
-        forest = Forest(400, 400, cost.dtype, Tuning(**tuning))
+        forest = Forest(400, 400, cost.dtype, Tuning(seats_from=0, **tuning))
         for _ in range(2):  # nothing is left of the first
             forest.launch(there, False, start_at(there, False, duals["u"], duals["v"]))
             proof = named(prove(there, False, forest.u, forest.v, forest.row_col))
@@ -200,15 +203,15 @@ def test_every_path_through_the_kernels(family: str, tuning: dict[str, Any]) -> 
             assert proof["dual"] == pytest.approx(proof["primal"], rel=1e-12)
             assert max(proof["violation"], proof["slack"]) <= 1e-15 * 800 * float(cost.max())
             assert proof["unassigned"] == 0
-            if share < 0.02 and "most" not in tuning:
-                assert (forest.facts()["n_seated"] > 0) is bool(forest.tuning.seats)
+            if "few" in tuning:
+                assert (forest.facts()["n_seated"] > 0) is (forest.tuning.few == 1 or share == 0.5)
 
 
 @pytest.mark.parametrize("family", ["u", "sqeuclid", "clustered"])
-def test_large_ones(family: str) -> None:
-    old = instances.lap(family, 2100)
+def test_the_same_answer_comes_again(family: str) -> None:
+    old = instances.lap(family, LARGE)
     duals = solved(old, "gpu")
-    cost = redrawn(old, 7)
+    cost = redrawn(old, 7, 3 / LARGE)
     solution, certificate = run({"cost": cost, "u0": duals["u"], "v0": duals["v"]})
     is_exact(cost, solution, certificate)
     again, _ = run({"cost": cost, "u0": duals["u"], "v0": duals["v"]})
@@ -240,21 +243,21 @@ def test_noise_on_all_costs_goes_on_with_an_auction() -> None:
 
 @pytest.mark.parametrize("given", ["u", "v"])
 def test_one_side_seats_nobody(given: str) -> None:
-    cost = instances.lap("u", 300)
+    cost = instances.lap("u", LARGE)
     solution, certificate = run({"cost": cost, f"{given}0": solved(cost)[given]})
     is_exact(cost, solution, certificate)
     assert solution.facts["n_seated"] == 0
 
 
 @pytest.mark.parametrize("family", ["u", "sqeuclid", "r10"])
-@pytest.mark.parametrize("shape", [(580, 600), (600, 580), (599, 600)])
+@pytest.mark.parametrize("shape", [(580, 600), (600, 580), (LARGE - 20, LARGE), (LARGE, LARGE - 1)])
 def test_wide_and_tall_problems(family: str, shape: tuple[int, int]) -> None:
-    old = instances.lap(family, 600)[: shape[0], : shape[1]].copy()
+    old = instances.lap(family, max(shape))[: shape[0], : shape[1]].copy()
     duals = solved(old, "gpu")
-    cost = redrawn(old, 11)
+    cost = redrawn(old, 11, 3 / max(shape))
     solution, certificate = run({"cost": cost, "u0": duals["u"], "v0": duals["v"]})
     is_exact(cost, solution, certificate)
-    assert solution.facts["n_seated"] > 0
+    assert (solution.facts["n_seated"] > 0) is (max(shape) == LARGE)
 
 
 def test_infeasible_problems_are_seen() -> None:

@@ -99,3 +99,16 @@ def test_the_rule_seats_nearly_all_rows_that_did_not_change(family: str) -> None
     np.testing.assert_array_equal(least, reduced.min(1))
     bound = np.abs(least[rows]) + np.abs(duals["v"]).max()
     assert (reduced[rows, cols] - least[rows] <= 2.0**-50 * bound).all()
+
+
+@pytest.mark.parametrize("kind", ["f", "i"])
+def test_rows_that_changed_are_counted(warm: Any, kind: str) -> None:
+    """Rounding is no change, and a row without entries is none of which a dual can tell."""
+    least = np.arange(9.0) if kind == "f" else np.arange(9)
+    own = least.copy()
+    own[3] += 1 if kind == "i" else 1e-6
+    if kind == "f":
+        own[5] = np.nextafter(np.nextafter(5.0, 9), 9)
+        least[7] = np.inf
+    assert warm.Start(np.full(9, -2.0), own).n_changed(least) == 1
+    assert warm.Start(np.full(9, -2.0), own + 1).n_changed(least) == (9 if kind == "i" else 8)

@@ -257,22 +257,26 @@ def test_of_the_forest(
     assert [one["share"] > 0 for one in values] == [0 < k < len(stages) - 1 for k in range(len(stages))]
 
 
-@pytest.mark.parametrize(("both", "left", "minima"), [(True, 12, 2), (True, 13, 1), (True, 26, 2), (False, 13, 2)])
-def test_of_seats(launched: Launched, monkeypatch: pytest.MonkeyPatch, both: bool, left: int, minima: int) -> None:
-    """From duals of both sides, and of prices alone there are none. Where a few rows have none, the start is cold."""
-    n = 400
+@pytest.mark.parametrize(
+    ("n", "both", "changed", "minima"),
+    [(2048, True, 8, 2), (2048, True, 9, 1), (2048, True, 129, 2), (2048, False, 9, 2), (2047, True, 9, 2)],
+)
+def test_of_seats(
+    launched: Launched, monkeypatch: pytest.MonkeyPatch, n: int, both: bool, changed: int, minima: int
+) -> None:
+    """Of many rows, from duals of both sides. Where a few have changed, and not all, the start is a cold one."""
     monkeypatch.setattr(gpu_forest, "Carved", Carved)
     monkeypatch.setattr(gpu_forest, "cupyx", SimpleNamespace(zeros_pinned=np.zeros))
-    monkeypatch.setattr(gpu_forest.Forest, "facts", lambda _: {"n_seated": n - left})
     forest = gpu_forest.Forest(n, n, np.float64)
+    forest.u[:changed] = 1e-3
     start = Start(np.arange(float(n)), on_device(n) if both else None)
     forest.launch(on_device(n, n), False, start)
     np.testing.assert_array_equal(forest.array("v_first"), start.v)
     assert named(launched.given["reduce_columns"], REDUCE_COLUMNS_ARGS)["minima"] == minima
-    assert ("take_seats" in launched.given) is both
-    if both:
+    assert ("take_seats" in launched.given) is (both and n >= 2048)
+    if "take_seats" in launched.given:
         values = named(launched.given["take_seats"], TAKE_SEATS_ARGS)
-        assert (values["own"], values["v"], values["few"]) == (start.own.data.ptr, forest.v.data.ptr, 12)
+        assert (values["own"], values["v"], values["few"]) == (start.own.data.ptr, forest.v.data.ptr, n // 64)
         sizes = [values[b] - values[a] for a, b in pairwise(("columns", "n_columns", "wanted", "claim", "counters"))]
         assert sizes == [4 * n * TIES, 4 * n, 4 * n, 4 * n]
 

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
@@ -113,13 +114,13 @@ class Writer:
 
     @property
     def is_long(self) -> bool:
-        """Whether threads work on it, which `flush` waits for."""
+        """Whether threads work on it."""
         return self._blocks is not None
 
     @property
     def awaited(self) -> list[Future[Any]]:
         """What `flush` waits for."""
-        return [] if self._blocks is None else self._blocks.awaited
+        return self._blocks.awaited if self._blocks else []
 
     @property
     def is_looked(self) -> bool:
@@ -236,7 +237,7 @@ class Writer:
         """More than a piece comes."""
         start = self._spool.start(NPY_START)
         self._slab = self._expected.take(start, self.size, self._max_bytes)
-        return self._blocks_of(self._hash, start, self._start)
+        return self._blocks_of(self._hash, start, partial(self._spool.start, PIECE))
 
     def writelines(self, chunks: Iterable[bytes | memoryview]) -> None:
         """Append several. Raises as `write`."""
@@ -247,9 +248,6 @@ class Writer:
         self._hash.write(view)
         self.size += len(view)
         self._spool.write(view)
-
-    def _start(self) -> bytes:
-        return self._spool.start(PIECE)
 
     def flush(self) -> Path:
         """Everything written so far is in `path`, and hashed. Raises StoreFull."""

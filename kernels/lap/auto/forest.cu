@@ -231,12 +231,13 @@ struct Counts {
     int rounds, n_entries;
 };
 
-// Rounds of one search: publish, collect, relax, until one of `part` sources reached a free column. Returns the mode.
-__device__ __forceinline__ int search(const Matrix& matrix, const Slice& slice, int n_live, int part, ulonglong2* board,
+// Rounds of one search: publish, collect, relax, until enough sources reached a free column. Returns the mode.
+__device__ __forceinline__ int search(const Matrix& matrix, const Slice& slice, int n_live, ulonglong2* board,
                                       const volatile int* flag, Counts& counts, value_t* T) {
     int shift = 0;
     while (n_live > SAMPLES << shift) shift++;
-    const int samples = ((n_live - 1) >> shift) + 1, goal = matrix.n_rows < matrix.n_cols ? 1 : max(1, (samples + 1) / part);
+    const int samples = ((n_live - 1) >> shift) + 1;
+    const int goal = matrix.n_rows < matrix.n_cols ? 1 : max(1, (samples + 1) / matrix.part);
     value_t m = -1;
     for (;;) {
         counts.tag += 1;
@@ -263,26 +264,24 @@ __device__ __forceinline__ int search(const Matrix& matrix, const Slice& slice, 
 // Shared: 40 width + 12 width FOLDED + n_rows / 8 + 2 n_rows bytes, and with RESIDENT n_rows * width entries.
 // Reads: cost, v, col_row, free_rows, free_u, mailbox[0]. Writes: v, u, col_row, row_col, reached, state, mailbox[1, 2];
 // board, live, proposal.
-// Requires: state->mode[stage] is GROW or SEATED, or it does nothing; board and proposal as reduce_columns or bid left
-// them.
+// Requires: state->mode[stage] is GROW or SEATED, or it does nothing; board, proposal as reduce_columns or bid left them.
 // Work: per round one entry of a column's slice per listed row; per phase n_live more, and the walks of the paths.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) grow(const __grid_constant__ GrowArgs args) {
     const int n_rows = args.n_rows, n_cols = args.n_cols, negate = uniform(args.negate);
     ChainState* state = args.state;
     extern __shared__ __align__(16) unsigned char shared[];
-    const bool seated = state->mode[args.stage] == SEATED;
-    if (state->mode[args.stage] != GROW && !seated) {
-        if (blockIdx.x == 0 && threadIdx.x == 0) state->mode[args.stage + 1] = state->mode[args.stage];
+    const int called = state->mode[args.stage], n_begun = state->n_free, first = (int)blockIdx.x * args.width;
+    if (called != GROW && called != SEATED) {
+        if (blockIdx.x == 0 && threadIdx.x == 0) state->mode[args.stage + 1] = called;
         return;
     }
-    const int first = (int)blockIdx.x * args.width;
-    Matrix matrix = {args.cost, n_rows, n_cols, negate, first, 0, 1, args.prefetches != 0};
+    const bool gives_up = args.give_up && called == GROW;  // from seats it would begin from old prices
+    Matrix matrix = {args.cost, n_rows, n_cols, negate, first, 0, 1, called == SEATED ? 8 : 2, args.prefetches != 0};
     matrix.grain = args.share > 0 ? Value::grain(args.share * spread_of(state)) : 0;
     matrix.width = min(args.width, n_cols - matrix.first);
     while (matrix.lanes < matrix.width && matrix.lanes < 32) matrix.lanes <<= 1;
     const Slice slice = carve(shared, args.width, n_rows);
     u32* live = args.live_all + (size_t)blockIdx.x * n_rows;
-    const int n_begun = state->n_free;
     int n_live = n_begun, phases = 0, mode = SOLVED;
     Counts counts = {state->grow_tag, 0, 0};
     long long sown = 0;
@@ -296,7 +295,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) grow(const __grid_const
         if (phases == args.phase_limit) { mode = PHASE_LIMIT; break; }
         sow(matrix, slice, live, n_live, args.free_rows, args.free_u, lifted);
         sown += n_live;
-        mode = search(matrix, slice, n_live, seated ? 8 : 2, args.board, args.mailbox, counts, &T);
+        mode = search(matrix, slice, n_live, args.board, args.mailbox, counts, &T);
         if (mode != GROW) break;
         if (T == TOP || n_rows < n_cols) {
             T = threshold(matrix, slice, args.board, ++counts.tag, n_rows == n_cols);
@@ -310,8 +309,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) grow(const __grid_const
         mode = SOLVED;
         // posted, nobody waits
         if (blockIdx.x == 0 && threadIdx.x == 0) args.mailbox[1] = phases, args.mailbox[2] = n_live;
-        const bool stalls = n_live > 16 && n_live > n_begun - n_begun / 8;
-        if (args.give_up && !seated && phases == 3 && stalls) { mode = SCALE; break; }
+        if (gives_up && phases == 3 && n_live > 16 && n_live > n_begun - n_begun / 8) { mode = SCALE; break; }
     }
     __syncthreads();  // the slice before it is stored
     store_slice(matrix, slice, args.v, args.u, args.col_row, args.row_col, args.reached);

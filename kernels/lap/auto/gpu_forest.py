@@ -45,10 +45,11 @@ class Tuning:
         deep_from: rows from which a scaled auction takes the trouble that the next two say.
         extra: levels with epsilon > 0 go on for n_rows over this rounds then.
         coarse: levels after which a search with lengths in multiples of epsilon matches the rest; 0 for none.
-        seats, few: from old duals of both sides, no auction is held if at most one row in so many is left without a
-            seat, or these few: the forest begins with them.
-        most: old duals are dropped where more rows are left, but at most one in so many. Those few are far from free
-            columns, and a cold start is faster. Where more are left, all costs have changed by a little.
+        seats_from: rows from which the next three say what becomes of old duals of both sides; fewer start an auction.
+        seats: no auction is held if at most one row in so many is left without a seat: the forest begins with them.
+        few, most: of more rows that have changed than n_rows over the first, but at most n_rows over the second, old
+            duals are dropped: they are far from free columns, so that a cold start is faster. Where more have changed,
+            all have, by a little, and an auction puts it right.
         scale_at_once: scale where the plain auction stalls; else only where the forest after it does. Good prices to
             start from leave rows that want a path of ties, which no auction finds.
     """
@@ -61,8 +62,9 @@ class Tuning:
     levels: int = LEVELS
     coarse: int = 7
     deep_from: int = 2048
-    seats: int = 256
-    few: int = 12
+    seats_from: int = 2048
+    seats: int = 64
+    few: int = 256
     most: int = 16
     scale_at_once: bool = True
     theta: float = THETA
@@ -172,8 +174,10 @@ class Forest:
         if start is not None:
             self.array("v_first")[:] = start.v
         self._launch_reduce_columns(matrix, int(square) if start is None else 2)
-        if start is not None and start.own is not None and tuning.seats and self._is_better_cold(matrix, start.own):
-            self._launch_reduce_columns(matrix, int(square))
+        if start is not None and start.own is not None and self.n_rows >= tuning.seats_from:
+            self._launch_take_seats(matrix, start.own)
+            if self.n_rows // tuning.few < start.n_changed(self.u) <= self.n_rows // tuning.most:
+                self._launch_reduce_columns(matrix, int(square))
         mark()
         levels = tuning.levels if square and tuning.scale_at_once else 0
         self._launch_bid(matrix, "v_first", 0, False, (levels, levels + 1, levels))
@@ -203,17 +207,6 @@ class Forest:
         buffers = {**self._at("v_first", "proposal", "state"), "boards": self._carved.at["words"]}
         arguments = REDUCE_COLUMNS_ARGS.packed(**matrix, **buffers, n_words=self.n_words, minima=minima)
         run((self.processors,), (BID_BLOCK,), arguments)
-
-    def _is_better_cold(self, matrix: dict[str, Any], own: Any) -> bool:
-        """Give rows their seats, and wait for how many have one."""
-        self._launch_take_seats(matrix, own)
-        left = self.n_rows - self.facts()["n_seated"]
-        return self.few < left <= self.n_rows // self.tuning.most
-
-    @property
-    def few(self) -> int:
-        """Rows without a seat that the forest begins with."""
-        return max(self.tuning.few, self.n_rows // self.tuning.seats)
 
     def _launch_take_seats(self, matrix: dict[str, Any], own: Any) -> None:
         book = self._at("v_first", "v", "u", "col_row", "row_col", "free_rows", "free_u", "state")

@@ -21,5 +21,5 @@ def launch_take_seats(forest: "Forest", book: dict[str, Any], own: Any) -> None:
     begins = accumulate(sizes.values(), initial=0)
     lists = {name: room.data.ptr + room.itemsize * begin for name, begin in zip(sizes, begins, strict=False)}
     run = kernel("lap/auto/seats.cu", "take_seats", forest.defines)
-    arguments = TAKE_SEATS_ARGS.packed(**book, **lists, own=own, few=forest.few)
+    arguments = TAKE_SEATS_ARGS.packed(**book, **lists, own=own, few=forest.n_rows // forest.tuning.seats)
     run((forest.processors,), (BID_BLOCK,), arguments)

@@ -20,6 +20,7 @@
 struct Matrix {
     const cost_t* __restrict__ cost;
     int n_rows, n_cols, negate, first, width, lanes;
+    int part;         // a search ends once one of so many sources has a free column, when there are no more columns
     bool prefetches;  // a row into L2 when it is published
     value_t grain;  // lengths are rounded down to its multiples (Value::floored); 0: they are exact
 };

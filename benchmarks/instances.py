@@ -86,6 +86,15 @@ def lap(family: str, n: int) -> Array:
     return _STRUCTURED[family](rng, n)
 
 
+def redrawn(old: Array, seed: int, share: float) -> Array:
+    """The same costs, but for a share of the rows, at least one: these have costs of other rows, in another order."""
+    rng, n = np.random.default_rng(seed), len(old)
+    rows = rng.permutation(n)[: max(1, round(share * n))]
+    cost = old.copy()
+    cost[rows] = old[rng.permutation(n)[: len(rows)]][:, rng.permutation(old.shape[1])]
+    return cost
+
+
 def lap_batch(batch: int, n: int) -> Array:
     """(batch, n, n) float32 uniform in [0, 1)."""
     return np.random.default_rng([4, batch, n]).random((batch, n, n), dtype=np.float32)

@@ -63,12 +63,9 @@ def answered(cost: Any, **duals: Any) -> tuple[float, Any, Any]:
 def changed(old: Any, share: float, noise: float) -> Any:
     """The problem after it: some of its rows drawn anew, or noise on all costs."""
     n = len(old)
-    rng = np.random.default_rng(n)
     if noise:
-        return (old * (1 + noise * rng.random(old.shape))).astype(old.dtype)
-    cost, rows = old.copy(), rng.permutation(n)[: max(1, round(share * n))]
-    cost[rows] = old[rng.permutation(n)[: len(rows)]][:, rng.permutation(n)]
-    return cost
+        return (old * (1 + noise * np.random.default_rng(n).random(old.shape))).astype(old.dtype)
+    return instances.redrawn(old, n, share)
 
 
 def one(rows: Rows, family: str, n: int, share: float, asked: argparse.Namespace) -> None:

@@ -18,7 +18,7 @@ Parts = Mapping[str, tuple[tuple[int, ...], Any]]
 class Carved:
     """Arrays by name: first those that are 0, then those whose bytes are all ones (-1), then those that hold anything.
 
-    Each is made when it is asked for: a launch needs no more than its address, and an array takes the host 10 us.
+    Each is made when it is asked for: a launch needs no more than its address.
 
     Attributes:
         at: the address of each on the current device.

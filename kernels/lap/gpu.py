@@ -40,7 +40,7 @@ BATCHED = "kernels.lap.batched.gpu_batched"
 FEW = 256
 """Lines of the shorter side from which a longer one than MOST_ROWS is solved by columns (lap/columns)."""
 SQUARED = Tuning(scale_at_once=False, most=MOST_ROWS)
-"""Of a wide problem made square: a cold start would be another's, and is not taken."""
+"""Of a wide problem made square. It keeps its old duals: a cold start from here would be that of the square one."""
 SPIN_S = 0.002
 """Solves shorter than this are waited for without sleeping."""
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import instances
+from benchmarks.instances import redrawn
 from kernels import SOLVERS, Array, Deadline, Termination
 from tests.conftest import gpu_is_here
 from tests.kernels.test_lap_gpu import is_exact, run
@@ -16,15 +17,6 @@ LAP = SOLVERS["lap"]
 LARGE = 2100
 """Rows from which seats are taken."""
 CONTINUOUS = ("u", "sqeuclid", "euclid", "clustered", "gene50", "powerlaw")
-
-
-def redrawn(old: Array, seed: int, share: float = 0.01) -> Array:
-    """A hundredth of the rows, at least one, with costs of others in another order."""
-    rng, n = np.random.default_rng(seed), len(old)
-    rows = rng.permutation(n)[: max(1, round(share * n))]
-    cost = old.copy()
-    cost[rows] = old[rng.permutation(n)[: len(rows)]][:, rng.permutation(old.shape[1])]
-    return cost
 
 
 def solved(cost: Array, device: Any = "cpu", **options: Any) -> dict[str, Array]:
@@ -94,7 +86,7 @@ def is_by_the_rule(cost: Array, maximize: bool, u0: Array, v0: Array) -> int:
 def test_pairs_are_those_of_the_rule(kind: str, maximize: bool) -> None:
     old = costs_of(kind, 333)
     duals = solved(old, maximize=maximize)
-    cost = redrawn(old, 1)
+    cost = redrawn(old, 1, 0.01)
     count = is_by_the_rule(cost, maximize, duals["u"], duals["v"])
     assert count >= (0.95 if kind in CONTINUOUS else 0.8) * len(cost)
 

@@ -16,7 +16,7 @@ with their lock, that the name is another file's now, and looks elsewhere. Who w
 earlier, and uses none of them (mappings.py).
 
 A slab is cut or lengthened to the bytes that come next, where it has nearly as many: callers rarely send the very same
-size twice. It keeps its pages, and its size while anybody maps it or has said so (sizes.py).
+size twice. It keeps its pages, and its size while anybody reads it or has said so (sizes.py).
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """Memory of slabs as a process has it mapped, kept from one upload to the next.
 
-To map 8 MiB, to bring their pages into the mapping and to unmap them again takes a sixth of the processor time that an
-upload costs its process, and the last of it holds Python's lock (docs/notes/service.md).
+To map 8 MiB, to bring their pages into the mapping and to unmap them again takes an eighth of the processor time that a
+call with such an upload costs the API, and the last of it holds Python's lock (docs/notes/service.md).
 
 Invariant: nobody reads or writes through a mapping but who has the lock of its slab (arena.py). A mapping has no lock
 by itself, so others may write to the slab, cut it, or give it up: then it is empty.

@@ -80,8 +80,9 @@ class Slab:
             OSError: there is no memory for it.
         """
         ahead = [start for start in range(at, min(self.size, at + AHEAD * STEP), STEP) if start not in self._asked]
-        if there := [start for start in ahead if not self._is_fresh(start)]:  # one change of threads for all of them
-            self._asked |= dict.fromkeys(there, self._brought(there[0], there[-1] + STEP))
+        there = [start for start in ahead if not self._is_fresh(start)]
+        if there and not self._is_used:  # one change of threads for all of them
+            self._asked |= dict.fromkeys(there, self._threads.submit(self._bring, there[0], there[-1] + STEP))
         for start in ahead[len(there) :]:
             self._asked[start] = self._threads.submit(self._find, start)
         if self._is_fresh(at):
@@ -94,16 +95,11 @@ class Slab:
         os.posix_fallocate(self._descriptor, at, min(STEP, self.size - at))
         self._bring(at, at + STEP)
 
-    def _brought(self, begin: int, end: int) -> "Future[None]":
-        if self._is_used:
-            return _NOTHING
-        return self._threads.submit(self._bring, begin, end)
-
     def _bring(self, begin: int, end: int) -> None:
         _touch(self.view[begin:end])
 
     def written(self) -> bool:
-        """Nothing more is written: others may map it. Raises OSError."""
+        """Nothing more is written: others may read it. Raises OSError."""
         if not self._is_shared:
             self._home.share(self._descriptor)
             self._is_shared = True
@@ -119,16 +115,6 @@ class Slab:
                 self.path.rename(self._home.spare / self.path.name)
             os.close(self._descriptor)
             self._descriptor = -1
-
-
-def _done() -> "Future[None]":
-    done: Future[None] = Future()
-    done.set_result(None)
-    return done
-
-
-_NOTHING = _done()
-"""To wait for."""
 
 
 def _touch(view: memoryview) -> None:

@@ -16,10 +16,9 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies
 
-import numpy as np
-
 from allot_client.arrays import Array
 from allot_client.flows import SAFETENSORS, Answer, Call
+from allot_client.memory import filled
 from allot_client.reading import WORTH_BYTES
 
 MOST_IDLE = 64
@@ -184,16 +183,9 @@ def _content(response: HTTPResponse) -> bytes | memoryview:
     try:
         if not is_file or response.length is None or response.length < WORTH_BYTES:
             return response.read()
-        whole: Any = np.empty(response.length, np.uint8).data
+        return filled(response.length, b"", response.readinto)
     except (ValueError, OverflowError, MemoryError):  # lengths are below 0, or no memory holds so much
         raise HTTPException("an answer says a length that cannot be") from None
-    rest = whole
-    while rest:
-        count = response.readinto(rest)
-        if count == 0:
-            raise HTTPException(f"the answer ends {len(rest)} bytes early")
-        rest = rest[count:]
-    return memoryview(whole).toreadonly()
 
 
 def _plain(text: str) -> bool:

@@ -11,10 +11,10 @@ import ssl
 from typing import Any
 
 import httpx
-import numpy as np
+
+from allot_client.memory import filled
 
 WORTH_BYTES = 1 << 20
-AT_ONCE = 1 << 22
 
 
 def content_of(response: httpx.Response, timeout_s: float) -> bytes | memoryview:
@@ -28,11 +28,9 @@ def content_of(response: httpx.Response, timeout_s: float) -> bytes | memoryview
         return response.read()
     pieces: Any = response.iter_raw()  # it closes the connection when it goes
     begun = next(pieces, b"")  # all that came with the headers: the rest is still in the connection
-    whole: Any = np.empty(length, np.uint8).data
-    whole[: len(begun)] = begun
     try:
         line.settimeout(timeout_s)
-        _fill(line, whole[len(begun) :])
+        return filled(length, begun, line.recv_into)
     except TimeoutError as error:
         raise httpx.ReadTimeout(str(error), request=response.request) from error
     except OSError as error:
@@ -40,15 +38,6 @@ def content_of(response: httpx.Response, timeout_s: float) -> bytes | memoryview
     finally:
         pieces.close()
         response.close()  # and the connection with it: httpx has not seen the end
-    return memoryview(whole).toreadonly()
-
-
-def _fill(line: socket.socket, rest: memoryview) -> None:
-    while rest:
-        count = line.recv_into(rest[:AT_ONCE])
-        if count == 0:
-            raise ConnectionResetError(f"the connection was closed {len(rest)} bytes before the end of the answer")
-        rest = rest[count:]
 
 
 def _length(response: httpx.Response) -> int:

@@ -1,16 +1,18 @@
 """Long answers are read once, into one piece of memory, and a break in the middle is a break."""
 
+import resource
 import socket
 import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
+from mmap import PAGESIZE
 
 import httpx
 import numpy as np
 import pytest
-from allot_client import Client, errors, flows
-from allot_client.reading import AT_ONCE
+from allot_client import Client, errors, flows, memory
+from allot_client.memory import AT_ONCE
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n%s\r\n"
 KIND = flows.SAFETENSORS.encode()
@@ -128,3 +130,44 @@ def test_an_answer_that_came_by_no_connection_is_read_too() -> None:
     client = Client("http://test")
     client._http = httpx.Client(base_url="http://test", transport=line)
     assert get(client).content == LONG
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_pages_of_a_long_answer_are_found_ahead_of_its_bytes_and_not_further(
+    asked: Callable[[Answering], Client], monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    monkeypatch.setattr(memory, "WORTH_BYTES", 1 << 20)
+    monkeypatch.setattr(memory, "STEP", 1 << 16)
+    found: list[tuple[int, int]] = []
+    most = (memory.AHEAD + 1) * memory.STEP
+    early = threading.Event()
+    monkeypatch.setattr(memory, "_found", lambda address, count: found.append((address, count)))
+
+    def answering(line: socket.socket) -> None:
+        line.sendall(HEAD % (KIND, len(LONG), b"") + LONG[:1000])
+        time.sleep(0.2)
+        early.set() if sum(count for _, count in found) <= most else None
+        line.sendall(LONG[1000:])
+
+    with asked(answering) as client:
+        call = flows.Call(method, "/v1/jobs", timeout_s=10.0)
+        assert client._carry_out(call).content == LONG
+    assert early.is_set()
+    begins = [at - min(found)[0] for at, _ in sorted(found)]  # of what came before a thread did it is left out
+    assert begins[: memory.AHEAD] == [k * memory.STEP for k in range(memory.AHEAD)]
+    assert all(at % memory.STEP == 0 and at < len(LONG) for at in begins)
+    assert sum(count for _, count in found) <= len(LONG)
+    assert not [one for one in threading.enumerate() if one.name.startswith("allot-pages")]
+
+
+def test_a_page_that_was_found_ahead_is_not_found_again() -> None:
+    count = 32 << 20
+    whole = np.empty(count, np.uint8)
+    address = whole.ctypes.data
+    if memory._madvise() is None or memory._madvise()(address - address % PAGESIZE, PAGESIZE, memory.FOUND) != 0:
+        pytest.skip("this system finds pages as they are written to")
+    before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+    memory._found(address, count)
+    there = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+    whole[:: PAGESIZE // 2] = 1
+    assert resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - there < 64, there - before

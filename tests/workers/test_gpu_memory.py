@@ -2,8 +2,10 @@
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import io
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,7 +17,7 @@ import pytest
 from kernels import Ahead, Csr, Seen, locked, note, seen_of
 from kernels.locked import CHUNK
 from workers.runtime import gpu_memory
-from workers.store.arena import MARK, Arena
+from workers.store.arena import BLOCK, MARK, Arena
 from workers.store.layouts import npy
 
 
@@ -106,6 +108,39 @@ def test_memory_is_taken_ahead_in_steps_half_for_inputs_and_half_for_plans(
     assert taken == [4 * CHUNK, 3 * CHUNK]
     assert len(pages) == 4
     assert gpu_memory.taken_ahead(staging, 0) == []
+
+
+def test_slabs_for_an_upload_and_a_result_are_found_behind_that(
+    taken: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    step = 1 << 20
+    monkeypatch.setattr(gpu_memory, "AHEAD", step)
+    arena = Arena(tmp_path / f"{MARK}ahead", 16 * step)
+    steps = gpu_memory.taken_ahead(gpu_memory.Staging(CHUNK), 6 * step, arena)[-6:]
+    for number in range(3):
+        steps[number]()
+        assert sizes(arena) == [(number + 1) * step]
+    for one in steps[3:]:
+        one()
+    assert sizes(arena) == [3 * step, 3 * step]
+    assert gpu_memory.taken_ahead(gpu_memory.Staging(CHUNK), 0, arena) == []
+
+
+def test_memory_that_is_not_there_ahead_is_nobodys_fault(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    arena = Arena(tmp_path / f"{MARK}full", 16 << 20)
+    gpu_memory._found_in(arena, 8 << 20)
+    assert not list(arena._taken.iterdir())
+
+
+def sizes(arena: Arena) -> list[int]:
+    """Of its spare slabs, all of whose pages are there."""
+    found = [path.stat() for path in arena.spare.iterdir()]
+    assert all(one.st_blocks * BLOCK >= one.st_size for one in found)
+    return sorted(one.st_size for one in found)
 
 
 class Sent:

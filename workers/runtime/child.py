@@ -40,6 +40,7 @@ from workers.runtime.in_turn import in_turn
 from workers.runtime.process import die_with
 from workers.runtime.run import DeviceLost, told
 from workers.runtime.shown import solve_shown
+from workers.store.opening import arena_for
 from workers.store.pool import only_store, pool
 from workers.store.store import Store, open_store
 
@@ -83,7 +84,9 @@ def main(arguments: list[str]) -> None:
         gc.collect()
         gc.freeze()  # what has been loaded by now stays: no collection need look at it again
         _say(lines, {"ready": True, "broken": broken, "name": bench.device_name, **room.told()})
-        ahead = [] if bench.staging is None else gpu_memory.taken_ahead(bench.staging, settings.ready_bytes)
+        ahead: list[Callable[[], None]] = []
+        if bench.staging is not None:
+            ahead = gpu_memory.taken_ahead(bench.staging, settings.ready_bytes, arena_for(settings))
         beside = Beside(later, bench.device, lambda more: _say(lines, {"broken": broken | more}), ahead)
         for line in beside.lines(orders, channel):
             begun[0] = 1

@@ -18,7 +18,7 @@ import numpy as np
 
 from kernels import ANSWERS, Ahead, Array, Bytes, Csr, Locked, note, seen_of
 from workers.runtime.locked_slabs import LockedSlabs
-from workers.store.arena import is_slab, leased
+from workers.store.arena import Arena, is_slab, leased
 
 READERS = max(1, min(8, (os.cpu_count() or 1) // 2))
 """Threads that fill the staging area: one core copies 5 to 10 GB/s, the bus takes 55."""
@@ -136,8 +136,10 @@ class Staging:
         return staged
 
 
-def taken_ahead(staging: Staging, count: int) -> list[Callable[[], None]]:
+def taken_ahead(staging: Staging, count: int, arena: Arena | None = None) -> list[Callable[[], None]]:
     """Steps that take page-locked memory before a job needs it: half of `count` for inputs, half for plans.
+
+    Then two slabs of the arena of as much each, for an upload and a result: half of the arena at most.
 
     A job that comes meanwhile waits for one of them. Pages are found a few at a time, and locked at last, all at once
     and much faster. Memory that grows is locked anew from its front on: copies may cross no border of what is locked.
@@ -145,7 +147,14 @@ def taken_ahead(staging: Staging, count: int) -> list[Callable[[], None]]:
     """
     half = count // 2 // AHEAD * AHEAD
     found = [partial(find, size) for size in range(AHEAD, half + 1, AHEAD) for find in (staging.find, ANSWERS.find)]
-    return [*found, *(partial(ready, half) for ready in (staging.ready, ANSWERS.ready) if half)]
+    locked = [partial(ready, half) for ready in (staging.ready, ANSWERS.ready) if half]
+    slabs = [] if arena is None else [partial(_found_in, arena, half)] * (2 * half // AHEAD)
+    return [*found, *locked, *slabs]
+
+
+def _found_in(arena: Arena, most: int) -> None:
+    with contextlib.suppress(OSError):  # an upload finds its memory itself, or goes to the disk
+        arena.find_ahead(AHEAD, most)
 
 
 def _read(path: Path, offset: int, target: Bytes, sent: Ahead | None = None) -> None:

@@ -31,11 +31,11 @@ from collections.abc import Iterator
 from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from workers.runtime.config import private_folder
+from workers.store.lying import KEPT, Lying, free_of, got, locked, lying, mode_of, unlink
 from workers.store.mappings import Mapping, Mappings
-from workers.store.sizes import give_back, may_resize
+from workers.store.sizes import may_resize
 from workers.store.slab import Slab, Taken
 
 LOG = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ BLOCK = 512
 """Bytes, as `st_blocks` counts."""
 LEAST, MOST = 0.5, 1.25
 """What a spare slab may have of the bytes that are asked for. A longer one would lose more pages than it saves."""
-LAID, KEPT = 0o600, 0o700
+LAID = 0o600
 PATIENCE_S = 1.0
 """For the lock of the arena, which is held for as long as it takes to look through a folder."""
 
@@ -64,7 +64,7 @@ def leased(path: Path) -> Iterator[int]:
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        if not _got(descriptor, fcntl.LOCK_SH):
+        if not got(descriptor, fcntl.LOCK_SH):
             raise FileNotFoundError(f"{path} is being written anew")
         if not os.path.samestat(os.fstat(descriptor), path.stat()):
             raise FileNotFoundError(f"{path} is another by now")
@@ -121,6 +121,23 @@ class Arena:
             slab.close()
         return None
 
+    def find_ahead(self, step: int, most: int) -> None:
+        """Find the pages of `step` bytes for uploads to come, in a spare slab of up to `most` that has grown so.
+
+        Nothing is done once half of all bytes are in use. A slab that an upload asks for meanwhile is another.
+
+        Raises:
+            OSError: there is no memory for it, or nobody gets the lock.
+        """
+        with self._alone():
+            if self._used() + step > self.most // 2:
+                return
+            found = self._longer(step, most) or self._new(step)
+        try:
+            os.posix_fallocate(found.descriptor, found.whole, step)
+        finally:
+            self._put_back(found)
+
     def mapped(self, path: Path) -> Mapping:
         """The memory of a slab of which the caller has the exclusive lock. Raises OSError."""
         return self._mappings.of(path)
@@ -134,7 +151,7 @@ class Arena:
         """Give a slab the file name of a blob whose bytes are in no other place. Raises BlockingIOError."""
         target = self.blobs / file
         with self._alone(patience_s):
-            if _mode(target) == KEPT:
+            if mode_of(target) == KEPT:
                 target.rename(self.spare / uuid.uuid4().hex)
             written.rename(target)
             os.utime(target)
@@ -146,7 +163,7 @@ class Arena:
 
     def is_laid(self, file: str) -> bool:
         """Whether a blob's bytes are here and, as far as is known, in no other place."""
-        return _mode(self.blobs / file) == LAID
+        return mode_of(self.blobs / file) == LAID
 
     def settled(self, file: str) -> None:
         """A disk has the blob's bytes, too: its slab may be taken for others."""
@@ -171,8 +188,8 @@ class Arena:
         """Give back all memory that holds nothing of its own. Called when the service ends."""
         with contextlib.suppress(OSError), self._alone():
             self._reap()
-            for one in [*_lying(self.spare), *_free_of(_lying(self.blobs))]:
-                _unlink(Path(one.path))
+            for one in [*lying(self.spare), *free_of(lying(self.blobs))]:
+                unlink(Path(one.path))
             for folder in (self.spare, self._taken, self.blobs):
                 folder.rmdir()  # what is not empty stays, and all around it
             shutil.rmtree(self.root)
@@ -182,7 +199,7 @@ class Arena:
         descriptor = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             until = time.monotonic() + patience_s
-            while not _got(descriptor, fcntl.LOCK_EX):
+            while not got(descriptor, fcntl.LOCK_EX):
                 if time.monotonic() >= until:  # whoever has it is frozen
                     raise BlockingIOError(f"nobody gets the lock of {self.root}")
                 time.sleep(0.001)
@@ -193,16 +210,16 @@ class Arena:
     def _reap(self) -> None:
         """Slabs whose writer has died are spare."""
         for path in self._taken.iterdir():
-            descriptor = _locked(path)
+            descriptor = locked(path)
             if descriptor is not None:
                 path.rename(self.spare / path.name)
                 os.close(descriptor)
 
     def _again(self, size: int) -> Taken | None:
         """A slab of exactly that size."""
-        return self._first(_lying(self.spare), size) or self._first(_free_of(_lying(self.blobs)), size)
+        return self._first(lying(self.spare), size) or self._first(free_of(lying(self.blobs)), size)
 
-    def _first(self, among: list["_Lying"], size: int) -> Taken | None:
+    def _first(self, among: list[Lying], size: int) -> Taken | None:
         for one in among:
             if one.size == size and (found := self._taken_from(Path(one.path))):
                 return found
@@ -210,19 +227,33 @@ class Arena:
 
     def _like(self, size: int) -> Taken | None:
         """A spare slab of nearly that size, the nearest first, cut or lengthened."""
-        for one in sorted(_lying(self.spare), key=lambda one: abs(one.size - size)):
+        for one in sorted(lying(self.spare), key=lambda one: abs(one.size - size)):
             if not LEAST * size <= one.size <= MOST * size or not (found := self._taken_from(Path(one.path))):
                 continue
             if may_resize(found.descriptor) and (size <= one.size or self._make_room(size - one.size)):
                 os.ftruncate(found.descriptor, size)
                 return replace(found, whole=min(found.whole, size))
-            found.path.rename(one.path)
-            os.close(found.descriptor)
+            self._put_back(found)
         return None
+
+    def _longer(self, step: int, most: int) -> Taken | None:
+        """The longest spare slab of whole steps that may have one more, with that, whose pages are not there yet."""
+        grown = [one for one in lying(self.spare) if one.size % step == 0 and one.size + step <= most]
+        for one in sorted(grown, key=lambda one: one.size, reverse=True):
+            if found := self._taken_from(Path(one.path)):
+                if found.whole == one.size and may_resize(found.descriptor):
+                    os.ftruncate(found.descriptor, one.size + step)
+                    return found
+                self._put_back(found)
+        return None
+
+    def _put_back(self, found: Taken) -> None:
+        found.path.rename(self.spare / found.path.name)
+        os.close(found.descriptor)
 
     def _taken_from(self, path: Path) -> Taken | None:
         """A slab that nobody maps, without its name."""
-        descriptor = _locked(path)
+        descriptor = locked(path)
         if descriptor is None:
             return None
         taken = self._taken / uuid.uuid4().hex
@@ -231,15 +262,18 @@ class Arena:
         now = os.fstat(descriptor)
         return Taken(taken, descriptor, now.st_size if now.st_blocks * BLOCK >= now.st_size else 0)
 
+    def _used(self) -> int:
+        return sum(one.size for folder in (self.spare, self.blobs, self._taken) for one in lying(folder))
+
     def _make_room(self, size: int) -> bool:
-        spare, named = _lying(self.spare), _lying(self.blobs)
-        free, used = [*spare, *_free_of(named)], sum(one.size for one in (*spare, *named, *_lying(self._taken)))
+        spare, named = lying(self.spare), lying(self.blobs)
+        free, used = [*spare, *free_of(named)], self._used()
         if used - sum(one.size for one in free) + size > self.most:
             return False
         for one in free:
             if used + size <= self.most:
                 break
-            used -= one.size if _unlink(Path(one.path)) else 0
+            used -= one.size if unlink(Path(one.path)) else 0
         return used + size <= self.most
 
     def _new(self, size: int) -> Taken:
@@ -250,33 +284,6 @@ class Arena:
         return Taken(path, descriptor, 0)
 
 
-class _Lying(NamedTuple):
-    """A slab in one of the folders."""
-
-    path: str
-    size: int
-    mode: int
-    laid: float
-
-
-def _lying(folder: Path) -> list[_Lying]:
-    """What lies there. One look at each, for there may be thousands, while whoever has the lock looks through them."""
-    found = []
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            try:
-                at = entry.stat()
-            except FileNotFoundError:  # its name has gone, for which no lock is needed
-                continue
-            found.append(_Lying(entry.path, at.st_size, at.st_mode & 0o777, at.st_mtime))
-    return found
-
-
-def _free_of(named: list[_Lying]) -> list[_Lying]:
-    """Slabs that may be taken though they have a name, the least recently laid first."""
-    return sorted((one for one in named if one.mode == KEPT), key=lambda one: one.laid)
-
-
 def arena_of(store: Path, folder: str, most: int) -> Arena | None:
     """The arena of a store, None where settings name none or it cannot be."""
     if not folder or most <= 0:
@@ -285,39 +292,4 @@ def arena_of(store: Path, folder: str, most: int) -> Arena | None:
         return Arena(Path(folder) / f"{MARK}{hashlib.sha256(str(store.absolute()).encode()).hexdigest()[:16]}", most)
     except OSError as error:
         LOG.warning("no arena in %s, large bodies go to the disk first: %s", folder, error)
-        return None
-
-
-def _locked(path: Path) -> int | None:
-    """A descriptor under the exclusive lock; None while anybody maps it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    if _got(descriptor, fcntl.LOCK_EX):
-        return descriptor
-    os.close(descriptor)
-    return None
-
-
-def _got(descriptor: int, lock: int) -> bool:
-    try:
-        fcntl.flock(descriptor, lock | fcntl.LOCK_NB)
-        return True
-    except BlockingIOError:
-        return False
-
-
-def _unlink(path: Path) -> bool:
-    """Give a slab's memory back, unless somebody maps it under its lock."""
-    descriptor = _locked(path)
-    if descriptor is None:
-        return False
-    path.unlink()
-    give_back(descriptor)
-    os.close(descriptor)
-    return True
-
-
-def _mode(path: Path) -> int | None:
-    try:
-        return path.stat().st_mode & 0o777
-    except FileNotFoundError:
         return None

@@ -20,7 +20,7 @@ from kernels.locked import ANSWERS, Locked, page_lock
 from kernels.on_device import disagreement
 from kernels.outline import stand_in
 from kernels.pace import pace as pace_here
-from kernels.pages import FOUND, advise
+from kernels.pages import FOUND, READ, advise
 from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Csr, Inputs, InvalidProblem
 from kernels.problems.arrays import Bytes, Floats, Indices, Integers
 from kernels.problems.derived import deriving
@@ -37,6 +37,7 @@ __all__ = [
     "ANSWERS",
     "FORBIDDEN",
     "FOUND",
+    "READ",
     "SOLVERS",
     "TYPES",
     "UNASSIGNED",

@@ -4,8 +4,8 @@ import ctypes
 import functools
 from typing import Any
 
-LARGE, FOUND = 14, 23
-"""MADV_HUGEPAGE: large pages will do. MADV_POPULATE_WRITE: find the pages now, and not as each is written to."""
+LARGE, READ, FOUND = 14, 22, 23
+"""MADV_HUGEPAGE: large pages will do. MADV_POPULATE_READ and _WRITE: find the pages now, and not as each is used."""
 
 
 def advise(address: int, count: int, what: int) -> int:

@@ -4,8 +4,11 @@ Nothing is written aside and nothing is copied: a file is headers, and slices of
 safetensors file also brings the answer's document along, as JSON in the metadata `document`.
 """
 
+import functools
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from mmap import PAGESIZE
 from typing import Any
 
 import numpy as np
@@ -15,12 +18,18 @@ from pydantic_core import to_json
 from starlette.types import Receive, Scope, Send
 
 from app.http.media import NPZ, PACKED
-from kernels import Array
+from kernels import READ, Array, advise
 from workers.store.codec import write_npy
 from workers.store.layouts import TENSORS
 
 SLICE = 4 << 20
 """More than a connection takes at once: of an npz each slice costs a change of threads."""
+LONG = 64 << 20
+"""Bytes of an array from which threads bring what comes next into its mapping, while the bytes before that are
+sent."""
+STEP, AHEAD = 16 << 20, 4
+"""Bytes that a thread brings in one go, and how many such steps ahead."""
+BRINGERS = 2
 SHORT = 1 << 20
 """Bytes of a file that is put together and sent in one go: to copy them takes less time than to send slices."""
 NAMES = {np.dtype(code): name for name, code in reversed(TENSORS.items()) if name != "BF16"}
@@ -88,7 +97,28 @@ def safetensors(head: bytes, arrays: Iterable[Array]) -> Iterator[bytes | memory
     """The file in slices."""
     yield head
     for array in arrays:
-        yield from _slices(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1).view(np.uint8).data)
+        flat = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1).view(np.uint8)
+        yield from _slices(flat.data) if flat.nbytes < LONG else _brought(flat)
+
+
+def _brought(array: Array) -> Iterator[memoryview]:
+    """Slices of it, each in the mapping by then if threads are there to bring it."""
+    asked = 0
+    for start in range(0, array.nbytes, SLICE):
+        while asked < min(array.nbytes, start + AHEAD * STEP):
+            _threads().submit(_bring, array[asked : asked + STEP])
+            asked += STEP
+        yield array[start : start + SLICE].data
+
+
+@functools.cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(BRINGERS, "pages")
+
+
+def _bring(part: Array) -> None:
+    address = part.ctypes.data - part.ctypes.data % PAGESIZE
+    advise(address, part.ctypes.data + part.nbytes - address, READ)
 
 
 def npz(arrays: Mapping[str, Array]) -> Iterator[bytes | memoryview]:

@@ -24,10 +24,11 @@ from workers.runtime.config import Settings, private_folder
 from workers.runtime.redis_server import EmbeddedRedis
 from workers.store import disk
 from workers.store import folder as folder_of_blobs
-from workers.store.arena import KEPT, MARK, Arena, is_slab
+from workers.store.arena import MARK, Arena, is_slab
 from workers.store.digests import PIECE, digest_of
 from workers.store.expected import Expected
 from workers.store.folder import Folder
+from workers.store.lying import KEPT
 from workers.store.names import file_of, name_of
 from workers.store.opening import arena_for
 from workers.store.store import Store

@@ -202,3 +202,4 @@ def test_short_steps_share_a_pause(
     assert next(steps.lines(lines, theirs)) == b"a job\n"
     assert run == list(range(6))
     assert len(pauses) == expected
+    assert pauses == [beside.QUIET_S, *[beside.SHORT_S if busy_s else beside.QUIET_S] * (expected - 1)]

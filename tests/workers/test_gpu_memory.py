@@ -110,19 +110,23 @@ def test_memory_is_taken_ahead_in_steps_half_for_inputs_and_half_for_plans(
     assert gpu_memory.taken_ahead(staging, 0) == []
 
 
-def test_slabs_for_an_upload_and_a_result_are_found_behind_that(
+def test_slabs_for_an_upload_and_a_result_are_found_beside_that(
     taken: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    step = 1 << 20
-    monkeypatch.setattr(gpu_memory, "AHEAD", step)
-    arena = Arena(tmp_path / f"{MARK}ahead", 16 * step)
-    steps = gpu_memory.taken_ahead(gpu_memory.Staging(CHUNK), 6 * step, arena)[-6:]
-    for number in range(3):
-        steps[number]()
-        assert sizes(arena) == [(number + 1) * step]
-    for one in steps[3:]:
+    monkeypatch.setattr(gpu_memory, "AHEAD", CHUNK)
+    monkeypatch.setattr(gpu_memory, "ANSWERS", locked.Rooms(4 * CHUNK))
+    pages: list[int] = []
+    monkeypatch.setattr(locked, "_find", lambda address, count: pages.append(count))
+    arena = Arena(tmp_path / f"{MARK}ahead", 16 * CHUNK)
+    steps = gpu_memory.taken_ahead(gpu_memory.Staging(4 * CHUNK), 7 * CHUNK, arena)
+    assert len(steps) == 3 * 4 + 2
+    seen = []
+    for one in steps[:12]:
         one()
-    assert sizes(arena) == [3 * step, 3 * step]
+        seen.append(sizes(arena))
+    assert seen[3] == [2 * CHUNK]  # that of an upload comes first
+    assert seen[-1] == [3 * CHUNK, 3 * CHUNK]
+    assert pages == [CHUNK] * 6
     assert gpu_memory.taken_ahead(gpu_memory.Staging(CHUNK), 0, arena) == []
 
 

@@ -19,8 +19,9 @@ from kernels import Device, Solver
 
 QUIET_S = 0.2
 """Without a job, before steps begin: other workers of this machine may be starting, and a client at its next job."""
-BUSY_S = 0.15
-"""Steps that take less go on one after the other for so long, each only while there is no job."""
+BUSY_S, SHORT_S = 0.15, 0.05
+"""Steps that take less go on one after the other for so long, each only while there is no job, and after a shorter
+pause again."""
 log = logging.getLogger("workers.runtime.child")
 
 
@@ -61,10 +62,12 @@ class Beside:
     def lines(self, lines: IO[bytes], channel: socket.socket) -> Iterator[bytes]:
         """What is read from `lines`, which belong to `channel` and come one at a time, each after its answer."""
         while True:
-            while self._steps and not _comes(channel, QUIET_S):
-                until = time.monotonic() + BUSY_S
+            pause_s = QUIET_S
+            while self._steps and not _comes(channel, pause_s):
+                begun = time.monotonic()
                 self._step()
-                while self._steps and time.monotonic() < until and not _comes(channel, 0.0):
+                pause_s = SHORT_S if time.monotonic() < begun + BUSY_S else QUIET_S
+                while self._steps and time.monotonic() < begun + BUSY_S and not _comes(channel, 0.0):
                     self._step()
             if not (line := lines.readline()):
                 return

@@ -139,17 +139,18 @@ class Staging:
 def taken_ahead(staging: Staging, count: int, arena: Arena | None = None) -> list[Callable[[], None]]:
     """Steps that take page-locked memory before a job needs it: half of `count` for inputs, half for plans.
 
-    Then two slabs of the arena of as much each, for an upload and a result: half of the arena at most.
+    Beside them grow two slabs of the arena of as much each, for an upload and a result: half of the arena at most.
 
     A job that comes meanwhile waits for one of them. Pages are found a few at a time, and locked at last, all at once
     and much faster. Memory that grows is locked anew from its front on: copies may cross no border of what is locked.
     A first job would wait for all of it.
     """
     half = count // 2 // AHEAD * AHEAD
-    found = [partial(find, size) for size in range(AHEAD, half + 1, AHEAD) for find in (staging.find, ANSWERS.find)]
-    locked = [partial(ready, half) for ready in (staging.ready, ANSWERS.ready) if half]
-    slabs = [] if arena is None else [partial(_found_in, arena, half)] * (2 * half // AHEAD)
-    return [*found, *locked, *slabs]
+    slab = [] if arena is None else [partial(_found_in, arena, half)]
+    found: list[Callable[[], None]] = []
+    for size in range(AHEAD, half + 1, AHEAD):
+        found += [*slab, partial(staging.find, size), *slab, partial(ANSWERS.find, size)]
+    return [*found, *(partial(ready, half) for ready in (staging.ready, ANSWERS.ready) if half)]
 
 
 def _found_in(arena: Arena, most: int) -> None:

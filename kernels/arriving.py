@@ -1,7 +1,8 @@
 """Looking at an array while its bytes arrive, piece by piece and in any order: its range and its words' total."""
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -33,12 +34,25 @@ def glance(raw: Bytes, dtype: str, sums: bool) -> Glance:
         sums: take their share in the total, too.
     """
     step = BLOCK * np.dtype(dtype).itemsize
-    blocks = [raw[start : start + step] for start in range(0, raw.size, step)]
-    return _together([_with_total(_range(block.view(dtype)), block, sums) for block in blocks])
+    found = [_seen_in(raw[start : start + step], dtype, sums) for start in range(0, raw.size, step)]
+    return found[0] if len(found) == 1 else _together(found)
 
 
-def _with_total(found: Glance, raw: Bytes, sums: bool) -> Glance:
-    return replace(found, seen=replace(found.seen, total=_total(raw))) if sums and found.whole else found
+def _seen_in(raw: Bytes, dtype: str, sums: bool) -> Glance:
+    entries = raw.view(dtype)
+    low, high = entries.min().item(), entries.max().item()
+    total = _total(raw) if sums else None
+    if entries.dtype.kind == "i":
+        if entries.dtype.itemsize == WORD and low == FORBIDDEN:
+            known = entries[entries != FORBIDDEN]
+            return Glance(True, Seen(*_ends(known), masked=True, total=total))
+        return Glance(True, Seen(low, high, total=total))
+    if math.isfinite(low) and math.isfinite(high):
+        return Glance(True, Seen(low, high, total=total))
+    if np.isnan(entries).any():
+        return Glance(False, Seen(None, None))
+    known = entries[np.isfinite(entries)]
+    return Glance(True, Seen(*_ends(known), plus=high == np.inf, minus=low == -np.inf, total=total))
 
 
 def _total(raw: Bytes) -> int:
@@ -66,21 +80,6 @@ def _together(glances: list[Glance]) -> Glance:
         total=sum(totals) % 2**64 if glances and len(totals) == len(glances) else None,
     )
     return Glance(all(one.whole for one in glances), seen)
-
-
-def _range(entries: Costs) -> Glance:
-    low, high = entries.min().item(), entries.max().item()
-    if entries.dtype.kind == "i":
-        if entries.dtype.itemsize == WORD and low == FORBIDDEN:
-            known = entries[entries != FORBIDDEN]
-            return Glance(True, Seen(*_ends(known), masked=True))
-        return Glance(True, Seen(low, high))
-    if np.isfinite(low) and np.isfinite(high):
-        return Glance(True, Seen(low, high))
-    if np.isnan(entries).any():
-        return Glance(False, Seen(None, None))
-    known = entries[np.isfinite(entries)]
-    return Glance(True, Seen(*_ends(known), plus=high == np.inf, minus=low == -np.inf))
 
 
 def _ends(known: Costs) -> tuple[int | float | None, int | float | None]:

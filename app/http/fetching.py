@@ -10,18 +10,21 @@ loop, which can wait for thousands. What has no length, is encrypted, or comes o
 """
 
 import asyncio
+import functools
 import os
 import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Protocol, cast
 
 import httptools
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from app.http.hops import whole
 
 SCOPE = "allot.fetching"
 LEAST = 1 << 20
@@ -157,7 +160,7 @@ class Line:
             while first is not None or (at.left and at.stalls < MOST_STALLS):
                 quantum = min(QUANTUM, at.left)
                 held.take(quantum)
-                short = quantum - await run_in_threadpool(self._filled, own, into, quantum, first)
+                short = quantum - await whole(_threads(), partial(self._filled, own, into, quantum, first))
                 first = None
                 if short:
                     held.give(short)
@@ -209,6 +212,11 @@ class Line:
             raise ClientDisconnect
         self.protocol.counted(count)
         return count
+
+
+@functools.cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(MOST_AT_ONCE, "fetching")
 
 
 def _begun(before: Callable[[], object], into: Into, read: bytes) -> None:

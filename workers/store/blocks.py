@@ -22,8 +22,9 @@ from workers.store.pool import THREADS, pool
 from workers.store.sight import Sight, Watch
 from workers.store.slab import Slab
 
-STEP = 2 * LEAF
-"""Of a piece in a slab so much at a time is handed to a thread while the next bytes come."""
+STEP, TAIL = 2 * LEAF, LEAF
+"""Of a piece in a slab so much at a time is handed to a thread while the next bytes come, and so much of what is left
+at its end."""
 END = 16 << 20
 """Before the last so many bytes of a slab a piece is handed to threads when it is whole, and not as it fills: each task
 takes the interpreter from who receives, and what is hashed meanwhile is not waited for."""
@@ -186,7 +187,7 @@ class Blocks:
             self._alone = self._watch = None
         elif self._slab is not None and source is None:
             assert self._piece is not None
-            self._piece.end(count, LEAF if self._is_near_end else PIECE)
+            self._piece.end(count, TAIL if self._is_near_end else PIECE)
             self._parts.append(self._piece)
         else:
             work = pool().threads.submit(self._work, self._block, count, self._size - count, source)

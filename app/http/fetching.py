@@ -31,8 +31,8 @@ LEAST = 1 << 20
 """Shorter bodies, and shorter rests of them, come as they always did."""
 AT_ONCE = 1 << 20
 """The kernel wakes the thread when so many bytes are there: each waking takes Python's lock."""
-LAST = 8 << 20
-"""Of the last so many bytes each AT_ONCE is handed on as it comes, so that little is left to do behind the last."""
+LAST, EACH = 8 << 20, 1 << 20
+"""Of the last so many bytes each EACH is handed on as it comes, so that little is left to do behind the last."""
 QUANTUM = 64 << 20
 """Bytes that are asked for at the event loop, before a thread fetches them."""
 TAIL = 64 << 10
@@ -180,7 +180,7 @@ class Line:
             first()
         count, woken, tail = 0, 0, bytearray()
         while count < most:
-            most_now = AT_ONCE if self.protocol.left <= LAST else most - count
+            most_now = EACH if self.protocol.left <= LAST else most - count
             room, got = into.place()[: min(most_now, most - count)], 0
             if 0 < most - count - len(room) <= TAIL:
                 tail = bytearray(most - count - len(room))

@@ -38,6 +38,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(digests, "LEAVES", {digests.TREE: LEAF})
     monkeypatch.setattr(pieces, "SHORT", LEAF // 8)
     monkeypatch.setattr(blocks, "STEP", 2 * LEAF)
+    monkeypatch.setattr(blocks, "SEEN", LEAF)
     monkeypatch.setattr(blocks, "END", 4 * PIECE)
     monkeypatch.setattr(slab, "STEP", PIECE)
     monkeypatch.setattr(upload, "WORTH_A_SLAB", 2 * LEAF)

@@ -27,7 +27,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from kernels import SOLVERS, Device, Solver, keep_cubins, solve_each_form
+from kernels import SOLVERS, Device, Solver, keep_cubins, pace_here, solve_each_form
 from workers.jobs.records import Order, Records
 from workers.runtime import gpu_memory, logs, loops, traces, warmed
 from workers.runtime.audit import Auditor
@@ -35,7 +35,7 @@ from workers.runtime.batch import endings
 from workers.runtime.beside import Beside, wrong_with
 from workers.runtime.config import SHOWN, Settings
 from workers.runtime.connection import connect
-from workers.runtime.document import Bench
+from workers.runtime.document import Bench, versions
 from workers.runtime.in_turn import in_turn
 from workers.runtime.process import die_with
 from workers.runtime.run import DeviceLost, told
@@ -80,6 +80,8 @@ def main(arguments: list[str]) -> None:
         warm = solve_shown if settings.warm_forms == SHOWN and bench.device == "cpu" else None
         broken, later = _warm_up(bench.device, wanted, locks, lambda far: _say(lines, {"warming": far}), warm)
         traces.prepare()
+        for known in (pace_here, versions):  # of the first job they would be 25 ms
+            known()
         room = Room(bench.device)
         gc.collect()
         gc.freeze()  # what has been loaded by now stays: no collection need look at it again

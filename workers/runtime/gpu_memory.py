@@ -25,8 +25,8 @@ READERS = max(1, min(8, (os.cpu_count() or 1) // 2))
 LEAST_PIECE, PIECE, EACH = 1 << 20, 8 << 20, 2
 """Bytes of a piece, and how many pieces are worth another thread."""
 ALIGNMENT = 512
-AHEAD = 128 << 20
-"""Bytes whose pages are found in one step between jobs: 30 ms at 4 GiB/s (docs/notes/device.md)."""
+AHEAD = 64 << 20
+"""Bytes whose pages are found in one step between jobs: 15 ms at 4 GiB/s (docs/notes/device.md)."""
 HELD_BYTES, OF_STAGING = 512 << 20, 4
 """Of slabs that stay page-locked where they lie, and which part of staging's own limit they have at most."""
 DRIVER = "libcuda.so.1"

@@ -66,8 +66,8 @@ class Body:
         for part in self.parts():
             yield _joined(part) if isinstance(part, list) else part
 
-    def parts(self) -> Iterator[bytes | list[Array]]:
-        """The same, but of a series its arrays."""
+    def parts(self, longest: int = SLICE) -> Iterator[bytes | list[Array]]:
+        """The same, but of a series its arrays, and of a long piece up to so many bytes."""
         small = bytearray()
         for piece in self.pieces:
             if not isinstance(piece, Series) and len(small) + len(piece) <= SLICE:
@@ -80,8 +80,8 @@ class Body:
                 yield from piece.groups(SLICE)
                 continue
             view = memoryview(piece)
-            for start in range(0, len(view), SLICE):
-                yield view[start : start + SLICE]  # type: ignore[misc]  # httpx sends any buffer
+            for start in range(0, len(view), longest):
+                yield view[start : start + longest]  # type: ignore[misc]  # httpx sends any buffer
         if small:
             yield bytes(small)
 

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import os
 import socket
+import struct
+import sys
 from collections import deque
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies
 
 from allot_client.arrays import Array
+from allot_client.body import SLICE
 from allot_client.flows import SAFETENSORS, Answer, Call
 from allot_client.memory import filled
 from allot_client.reading import WORTH_BYTES
@@ -26,6 +30,10 @@ CONNECT_S = 5.0
 BROKEN = (OSError, HTTPException)
 GATHERS = hasattr(socket.socket, "sendmsg")
 """Whether a socket takes arrays that lie apart; Windows' do not."""
+PATIENT = sys.platform == "linux"
+"""Whether a socket can be told how long to wait for room."""
+LONGEST = 16 << 20
+"""Bytes that are sent in one call then."""
 
 
 class NotThere(ConnectionError):
@@ -74,14 +82,22 @@ class Line(HTTPConnection):
         self.sock.settimeout(timeout_s)
         try:
             self.sock.sendall(b"".join(parts[:2]))  # its head, and all of a short body
-            for part in parts[2:]:
-                if isinstance(part, list):
-                    self._send_together(part)
-                else:
-                    self.sock.sendall(part)
+            with _patient(self.sock, timeout_s) if len(parts) > 2 else nullcontext():
+                for part in parts[2:]:
+                    if isinstance(part, list):
+                        self._send_together(part)
+                    else:
+                        self._send_all(part)
         except (BrokenPipeError, ConnectionResetError):
             return False
+        except BlockingIOError as error:
+            raise TimeoutError("the service took no byte of the body for too long") from error
         return True
+
+    def _send_all(self, part: Any) -> None:
+        view = memoryview(part).cast("B")
+        while view:
+            view = view[self.sock.send(view) :]
 
     def _send_together(self, arrays: list[Array]) -> None:
         """Send arrays one after the other, from their own memory."""
@@ -91,7 +107,7 @@ class Line(HTTPConnection):
                 sent -= arrays[k].nbytes
                 k += 1
             if k < len(arrays):
-                self.sock.sendall(arrays[k].data.cast("B")[sent:])
+                self._send_all(arrays[k].data.cast("B")[sent:])
             arrays = arrays[k + 1 :]
 
     def is_quiet(self) -> bool:
@@ -174,7 +190,21 @@ def _slices(call: Call) -> Iterator[Any]:
     """The body; all of a small one at once."""
     if call.body is None:
         return iter(())
-    return call.body.parts() if GATHERS else call.body.slices()
+    return call.body.parts(LONGEST if PATIENT else SLICE) if GATHERS else call.body.slices()
+
+
+@contextmanager
+def _patient(line: socket.socket, timeout_s: float) -> Iterator[None]:
+    """A block in which the system waits until bytes are sent, and not Python: for each time that a connection has room
+    again, Python asks for the interpreter, which other threads hold. BlockingIOError: none was sent for so long."""
+    if PATIENT:
+        line.setblocking(True)
+        whole, part = divmod(max(timeout_s, 1e-3), 1)
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(whole), int(1e6 * part)))
+    try:
+        yield
+    finally:
+        line.settimeout(timeout_s)
 
 
 def _content(response: HTTPResponse) -> bytes | memoryview:

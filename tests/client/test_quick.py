@@ -4,6 +4,7 @@ import io
 import json
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -213,6 +214,54 @@ def test_a_long_body_goes_whole_and_again_whole(peer: Callable[..., Peer]) -> No
     assert first.endswith(b"--\r\n")
     assert large.tobytes() in second
     assert first.partition(b"\r\n\r\n")[2].count(large.tobytes()) == 1
+
+
+class Slow(Peer):
+    """A service that reads in small portions, and waits between them for longer than a call is willing to."""
+
+    PORTION, PAUSE_S, PAUSES = 1 << 20, 0.3, 4
+
+    def _keep_on(self, line: socket.socket) -> None:
+        with line:
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+            whole, pauses = bytearray(), 0
+            while not whole.endswith(b"--\r\n"):
+                if len(whole) >= pauses * self.PORTION and pauses < self.PAUSES:
+                    time.sleep(self.PAUSE_S)
+                    pauses += 1
+                whole += line.recv(1 << 16)
+            self.heard.append(bytes(whole))
+            line.sendall(GOOD)
+
+
+@pytest.mark.parametrize("patient", [True, False], ids=["the system waits", "Python waits"])
+@pytest.mark.parametrize("framed", [False, True])
+def test_a_service_that_reads_slowly_gets_all_of_it(
+    monkeypatch: pytest.MonkeyPatch, framed: bool, patient: bool
+) -> None:
+    monkeypatch.setattr(quick, "PATIENT", patient and quick.PATIENT)
+    rng, there = np.random.default_rng(0), Slow()
+    costs: Any = [rng.random((40, 40 + k % 3)) for k in range(900)] if framed else rng.random((1 << 10, 1 << 11))
+    try:
+        with Client(there.url, retry=Retry(attempts=1)) as client:
+            call = tasks.lap(costs, {}, {}).call(0.0)
+            assert client._run(flows.send(replace(call, timeout_s=0.5), client.retry)).status == 200
+    finally:
+        there.close()
+    sent = b"".join(one.tobytes() for one in costs)
+    assert there.heard[0].count(sent) == 1
+
+
+@pytest.mark.parametrize("patient", [True, False], ids=["the system waits", "Python waits"])
+def test_a_service_that_reads_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, patient: bool) -> None:
+    monkeypatch.setattr(quick, "PATIENT", patient and quick.PATIENT)
+    begun = time.monotonic()
+    call = replace(tasks.lap(np.zeros((1 << 11, 1 << 11)), {}, {}).call(0.0), timeout_s=0.2)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        with Client(url) as client, pytest.raises(Unreachable, match="TimeoutError at"):
+            client._run(flows.send(call, Retry(attempts=1)))
+    assert 0.2 <= time.monotonic() - begun < 30
 
 
 @pytest.mark.parametrize("way", ["sendmsg", "a system without it", "httpx"])

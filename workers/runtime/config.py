@@ -68,8 +68,8 @@ class Settings:
         pinned_bytes: page-locked memory of a GPU child for staging inputs, as far as jobs need it; a thirty-second of
             the memory, 2 to 16 GiB, unless it is set. What is larger is copied at a tenth of the speed.
         ready_bytes: page-locked memory that the GPU workers of a machine take in the pauses between jobs, all together,
-            before a job needs it: half of it for inputs, half for plans. A thirty-second of the memory, at most 16 GiB,
-            unless it is set; 0 for none.
+            before a job needs it: half of it for inputs, half for plans; and as many bytes of the arena, up to half of
+            that. A thirty-second of the memory, at most 16 GiB, unless it is set; 0 for none.
         gpus_per_worker: GPUs that one worker owns; solvers that can spread a problem over several take them all.
         workers_per_gpu: workers that share one GPU, or one group of them, and divide its memory. Small jobs leave most
             of it idle: a second worker reads, builds and stores while the first one's kernels run.

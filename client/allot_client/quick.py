@@ -30,8 +30,8 @@ CONNECT_S = 5.0
 BROKEN = (OSError, HTTPException)
 GATHERS = hasattr(socket.socket, "sendmsg")
 """Whether a socket takes arrays that lie apart; Windows' do not."""
-PATIENT = sys.platform == "linux"
-"""Whether a socket can be told how long to wait for room."""
+PATIENT = sys.platform == "linux" and socket.socket.__module__ == "socket"
+"""Whether a socket can be told how long to wait for room; those of event loops that stand in for threads cannot."""
 LONGEST = 16 << 20
 """Bytes that are sent in one call then."""
 

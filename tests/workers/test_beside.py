@@ -203,3 +203,22 @@ def test_short_steps_share_a_pause(
     assert run == list(range(6))
     assert len(pauses) == expected
     assert pauses == [beside.QUIET_S, *[beside.SHORT_S if busy_s else beside.QUIET_S] * (expected - 1)]
+
+
+def test_after_a_long_step_a_client_is_waited_for_as_long_as_ever(
+    line: tuple[socket.socket, socket.socket, IO[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs, lines = line
+    monkeypatch.setattr(beside, "BUSY_S", 0.02)
+    pauses: list[float] = []
+
+    def comes(channel: socket.socket, seconds: float) -> bool:
+        if seconds:
+            pauses.append(seconds)
+        return False
+
+    monkeypatch.setattr(beside, "_comes", comes)
+    steps: list[Any] = [*[lambda: None] * 3, lambda: time.sleep(0.03), lambda: time.sleep(0.03)]
+    ours.sendall(b"a job\n")
+    assert next(Beside([], "cpu", lambda broken: None, steps).lines(lines, theirs)) == b"a job\n"
+    assert pauses == [beside.QUIET_S] * 2

@@ -64,14 +64,21 @@ class Beside:
         while True:
             pause_s = QUIET_S
             while self._steps and not _comes(channel, pause_s):
-                begun = time.monotonic()
-                self._step()
-                pause_s = SHORT_S if time.monotonic() < begun + BUSY_S else QUIET_S
-                while self._steps and time.monotonic() < begun + BUSY_S and not _comes(channel, 0.0):
-                    self._step()
+                pause_s = self._some(channel)
             if not (line := lines.readline()):
                 return
             yield line
+
+    def _some(self, channel: socket.socket) -> float:
+        """Steps for BUSY_S, or until a job comes; how long to pause then."""
+        begun, longest = time.monotonic(), 0.0
+        while True:
+            began = time.monotonic()
+            self._step()
+            ended = time.monotonic()
+            longest = max(longest, ended - began)
+            if not self._steps or ended >= begun + BUSY_S or _comes(channel, 0.0):
+                return SHORT_S if longest < BUSY_S else QUIET_S
 
     def _step(self) -> None:
         try:

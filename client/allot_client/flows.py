@@ -23,6 +23,8 @@ from allot_client.results import Home, Result, has_links, read_result
 from allot_client.safetensors import Safetensors
 
 SAFETENSORS = "application/x-safetensors"
+A_FILE = f"{SAFETENSORS};{facts.ASKED}, application/json;q=0.9"
+"""What is taken for an answer that may be long: digits of 90,000 numbers take 60 ms to read."""
 WORTH_A_FILE = 1 << 15
 """Bytes of a body for whose answer the arrays come at once, as a file, and not by a second request."""
 LONGEST_POLL_S = 20.0
@@ -173,7 +175,7 @@ class Task:
         if wait_s > 0:
             headers["Prefer"] = f"wait={wait_s:g}"
             if self.as_file or body.length > WORTH_A_FILE:
-                headers["Accept"] = f"{SAFETENSORS};{facts.ASKED}, application/json;q=0.9"
+                headers["Accept"] = A_FILE
         return Call("POST", "/v1/jobs", headers, body=body, timeout_s=wait_s + 60.0)
 
 
@@ -210,15 +212,18 @@ def _as_it_takes_them(task: Task, flow: Callable[[Task], Flow[T]]) -> Flow[T]:
 def _solved(task: Task, timeout_s: float | None, retry: Retry) -> Flow[Result]:
     give_up = _give_up(timeout_s)
     answer = yield from send(task.call(_poll_s(give_up)), retry)
-    if answer.headers.get("content-type", "").startswith(SAFETENSORS):
-        told, arrays = Safetensors.read(answer.content)
-        document = json.loads(told)
-        facts.put_back(document, arrays)
-        return read_result(document, arrays, task.home)
-    document = answer.json()
     if answer.status == 200:
-        return (yield from _with_arrays(document, task.home, retry))
-    return (yield from result(document["id"], task.home, give_up, timeout_s, retry))
+        return (yield from _read(answer, task.home, retry))
+    return (yield from result(answer.json()["id"], task.home, give_up, timeout_s, retry))
+
+
+def _read(answer: Answer, home: Home, retry: Retry) -> Flow[Result]:
+    if not answer.headers.get("content-type", "").startswith(SAFETENSORS):
+        return (yield from _with_arrays(answer.json(), home, retry))
+    told, arrays = Safetensors.read(answer.content)
+    document = json.loads(told)
+    facts.put_back(document, arrays)
+    return read_result(document, arrays, home)
 
 
 def wait(job_id: str, timeout_s: float | None, retry: Retry) -> Flow[dict[str, Any]]:
@@ -244,8 +249,8 @@ def result(job_id: str, home: Home, give_up: float, timeout_s: float | None, ret
         raise JobFailed(job_id, view["error"] or {})
     if view["state"] == "cancelled":
         raise JobCancelled(job_id)
-    answer = yield from send(Call("GET", f"/v1/jobs/{job_id}/result"), retry)
-    return (yield from _with_arrays(answer.json(), home, retry))
+    call = Call("GET", f"/v1/jobs/{job_id}/result", {"Accept": A_FILE}, timeout_s=600.0)
+    return (yield from _read((yield from send(call, retry)), home, retry))
 
 
 def result_of(job_id: str, home: Home, timeout_s: float | None, retry: Retry) -> Flow[Result]:

@@ -37,6 +37,10 @@ SIDES = (("x", "y"), ("flow", "distance"), ("x_distance", "y_distance"))
 """Inputs whose lines are the rows and the columns of the answer, where no matrix has both."""
 
 
+SHORT = ("lap", "auction", "qap", "lawler")
+"""Solvers whose answers have a few numbers for each line; those of the others may be matrices."""
+
+
 def task(solver: str, inputs: Mapping[str, Any], options: Mapping[str, Any]) -> Task:
     """A job of `solver`; inputs that are None are left out, and so are options."""
     job: dict[str, Any] = {"solver": solver}
@@ -62,7 +66,7 @@ def task(solver: str, inputs: Mapping[str, Any], options: Mapping[str, Any]) -> 
     _points_by_metric(solver, taken, chosen, known)
     if chosen:
         job["options"] = chosen
-    return Task(job, taken, _home(known))
+    return Task(job, taken, _home(known), as_file=solver not in SHORT)
 
 
 def plainly(name: str, value: Any) -> Any:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from allot_client import Client, plans
+from allot_client import Client, flows, plans
 
 random = np.random.default_rng(3)
 X, Y = random.normal(size=(40, 3)), random.normal(size=(30, 3)) + 0.5
@@ -105,3 +105,37 @@ def test_each_of_several_problems(allot: Client, output: str, clouds: bool) -> N
 def test_labels_of_several_say_where_to_look(allot: Client) -> None:
     with pytest.raises(ValueError, match="transfer_labels"):
         allot.uot(x=[X, X], y=[Y, Y], labels=[[0] * 30, [1] * 30])
+
+
+def test_a_plan_comes_as_a_file_and_by_one_request(allot: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[flows.Call] = []
+    types: list[str] = []
+    carry_out = allot._carry_out
+
+    def told(call: flows.Call) -> flows.Answer:
+        calls.append(call)
+        answer = carry_out(call)
+        types.append(answer.headers.get("content-type", ""))
+        return answer
+
+    monkeypatch.setattr(allot, "_carry_out", told)
+    whole = allot.uot(x=X, y=Y, a=A, b=B, reg=0.4)
+    assert [call.method for call in calls] == ["POST"]
+    job = allot.submit("uot", {"x": X, "y": Y, "a": A, "b": B}, reg=0.4)
+    job.wait()
+    before = len(calls)
+    again = job.result()
+    fetched = [call.path for call in calls[before:] if call.path.endswith("/result")]
+    assert fetched == [f"/v1/jobs/{job.id}/result"]
+    assert all(types[k].startswith(flows.SAFETENSORS) for k in (0, -1))
+    np.testing.assert_array_equal(again.arrays["plan"], whole.plan)
+    assert again.certificate.holds
+    assert again.gap == whole.gap
+
+
+def test_a_service_that_sends_no_file_is_understood(allot: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = allot.uot(x=X, y=Y, a=A, b=B, reg=0.4)
+    monkeypatch.setattr(flows, "A_FILE", "application/json")
+    np.testing.assert_array_equal(allot.uot(x=X, y=Y, a=A, b=B, reg=0.4).plan, expected.plan)
+    job = allot.submit("uot", {"x": X, "y": Y, "a": A, "b": B}, reg=0.4)
+    np.testing.assert_array_equal(job.result().arrays["plan"], expected.plan)

@@ -1,5 +1,6 @@
 """Assignment between two clouds of points: the cost of a pair is its distance, and no matrix is given."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -105,9 +106,9 @@ class PointAssignment(Assignment):
         """n_rows, n_cols."""
         return int(self.points.x.shape[0]), int(self.points.y.shape[0])
 
-    def written_out(self) -> Assignment:
-        """The same with a matrix of costs in float64, which are rounded."""
-        cost = costs(self.points.x, self.points.y, self.points.metric)
+    def written_out(self, work_out: Callable[[Reals, Reals, str], Floats] = costs) -> Assignment:
+        """The same with a matrix of costs in float64, which are rounded; `work_out` says how."""
+        cost = work_out(self.points.x, self.points.y, self.points.metric)
         return Assignment(cost, self.maximize, u0=self.u0, v0=self.v0)
 
 

@@ -21,7 +21,7 @@ from kernels import ranging
 from kernels.deadline import Deadline
 from kernels.lap import monge
 from kernels.lap.complete import complete
-from kernels.lap.cpu import between, near_early, tight
+from kernels.lap.cpu import between, finely, near_early, tight
 from kernels.lap.cpu import by_rows as cpu_by_rows
 from kernels.lap.cpu import path as steps
 from kernels.lap.cpu import ranked as cpu_ranked
@@ -104,7 +104,7 @@ def solve(problem: Assignment | Rejecting | Selected | Ranked, options: "LapOpti
     if isinstance(problem, PointAssignment):
         if suits(problem, options):
             return _signed(spatial.solve(problem, deadline, solve_one), options, start)
-        problem = problem.written_out()
+        problem = problem.written_out(finely.costs)
     weights = problem.weights
     assert isinstance(weights, np.ndarray)
     limit = options.iteration_limit if options.iteration_limit is not None else weights.size
@@ -293,6 +293,7 @@ def _warm_lists() -> None:
     tight.warm_up()
     cpu_rejecting.warm_up()
     between.warm_up()
+    finely.warm_up()
     cpu_selected.warm_up()
     cpu_ranked.warm_up()
     spatial.warm_up(solve_one)

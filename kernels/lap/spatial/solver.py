@@ -10,11 +10,12 @@ import numpy as np
 
 from kernels.deadline import Deadline
 from kernels.lap.columns.level import Answer, costs_of_pairs, value_of_duals
+from kernels.lap.cpu import finely
 from kernels.lap.spatial.levels import Match
 from kernels.lap.spatial.pricing import Pricing
 from kernels.lap.spatial.which import FEWEST
 from kernels.problems.arrays import Costs, Floats
-from kernels.problems.metrics import METRICS, costs
+from kernels.problems.metrics import METRICS
 from kernels.problems.points import PointAssignment, Points
 from kernels.solution import Solution, Termination
 
@@ -29,7 +30,7 @@ class Coarsest:
 
     def __call__(self, x: Floats, y: Floats, deadline: Deadline) -> Answer:
         """Solve it; a first answer once time is up."""
-        cost = costs(x, y, self._metric)
+        cost = finely.costs(x, y, self._metric)
         arrays = self._solve_one(cost, False, None, None, cost.size, deadline).arrays
         return Answer(arrays["assignment"], arrays["u"], arrays["v"])
 

@@ -115,17 +115,19 @@ def in_process(device: Device, given: dict[str, Any], repeats: int) -> dict[str,
     return {name: statistics.median(values[1:]) for name, values in taken.items()}
 
 
-def measured(client: Client, device: str, batch: int, points: int, repeats: int) -> Iterator[dict[str, Any]]:
-    """A row for each form and number of calls at a time."""
+def measured(url: str, device: str, batch: int, points: int, repeats: int) -> Iterator[dict[str, Any]]:
+    """A row for each form and number of calls at a time, each by a client of its own: of the connections that one has
+    left from more callers, fewer would take any, and not those that lie on as many API processes."""
     rng = np.random.default_rng(0)
     for form in ("points", "costs"):
-        run = partial(ask, client, device)
-        for _ in range(WARM):
-            given = drawn(rng, batch, points, form)
-            require_right(run(given), given)
         for at_a_time in AT_A_TIME:
-            calls = [drawn(rng, batch, points, form) for _ in range(repeats)]
-            calls_per_s, answers = rate(run, calls, at_a_time)
+            with Client(url) as client:
+                run = partial(ask, client, device)
+                for _ in range(WARM):
+                    given = drawn(rng, batch, points, form)
+                    require_right(run(given), given)
+                calls = [drawn(rng, batch, points, form) for _ in range(repeats)]
+                calls_per_s, answers = rate(run, calls, at_a_time)
             yield {"form": form, "at_a_time": at_a_time, "calls_per_s": calls_per_s, **parts(answers)}
 
 
@@ -143,7 +145,7 @@ def main() -> None:
     asked = {"ALLOT_API_WORKERS": "0", "ALLOT_WORKERS_PER_GPU": str(arguments.sharers)}
     with service(1, "uot", **asked) as there, Client(there.url) as client:
         until_warm(client, arguments.device)
-        for told in measured(client, arguments.device, arguments.batch, arguments.points, arguments.repeats):
+        for told in measured(there.url, arguments.device, arguments.batch, arguments.points, arguments.repeats):
             rows.add(what="the service", **size, sharers=arguments.sharers, **told)
     for form in ("points", "costs"):
         given = drawn(np.random.default_rng(1), arguments.batch, arguments.points, form)

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from app.http.fetching import AT_ONCE, LAST
+from app.http.fetching import AT_ONCE, EACH, LAST
 from app.http.server import SWITCH_S
 from benchmarks.rows import Rows
 from workers.store import pool
@@ -56,7 +56,7 @@ def receive(line: socket.socket, writer: Writer, size: int) -> list[float]:
     while count < size:
         room = writer.place()
         assert room is not None
-        room, got = room[: min(AT_ONCE if size - count <= LAST else size, size - count)], 0
+        room, got = room[: min(EACH if size - count <= LAST else size, size - count)], 0
         while got < len(room):
             if (wanted := min(AT_ONCE, len(room) - got)) != woken:
                 line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, wanted)

@@ -1,7 +1,6 @@
 """Memory that is used again: nobody reads another's bytes, no death leaves it held, and without room it is files."""
 
 import contextlib
-import errno
 import fcntl
 import io
 import os
@@ -24,7 +23,6 @@ from workers.store.digests import PIECE, digest_of
 from workers.store.expected import Expected
 from workers.store.in_hand import InHand
 from workers.store.layouts import npy as read_npy
-from workers.store.sizes import keep_size
 from workers.store.slab import STEP
 from workers.store.upload import Writer
 
@@ -388,57 +386,3 @@ def test_the_end_of_a_service_gives_memory_back_but_what_no_disk_has(arena: Aren
     arena.clear()
     assert arena.find("kept") is None
     assert arena.find("laid") is not None
-
-
-def test_pages_are_found_ahead_in_slabs_of_whole_steps_up_to_half_of_all(
-    arena: Arena, threads: ThreadPoolExecutor
-) -> None:
-    step = SIZE // 4
-    own = arena.take(SIZE // 8, threads)
-    assert own is not None
-    own.close()  # not of whole steps: it is somebody's size, and stays
-    for _ in range(20):
-        arena.find_ahead(step, 3 * step)
-    assert spare(arena) == [SIZE // 8, step, 3 * step, 3 * step]
-    slab = arena.take(3 * step - 100, threads)  # as a first upload of nearly that size
-    assert slab is not None
-    assert slab.is_whole
-    assert spare(arena) == [SIZE // 8, step, 3 * step]
-    arena.find_ahead(step, 3 * step)
-    assert spare(arena) == [SIZE // 8, step, 3 * step]  # that half is in use
-
-
-def test_a_spare_slab_whose_size_somebody_keeps_grows_no_more(arena: Arena, threads: ThreadPoolExecutor) -> None:
-    step = SIZE // 4
-    arena.find_ahead(step, SIZE)
-    (path,) = arena.spare.iterdir()
-    with path.open("rb") as kept:
-        keep_size(kept.fileno())
-        arena.find_ahead(step, SIZE)
-        assert spare(arena) == [step, step]
-    arena.find_ahead(step, SIZE)
-    assert spare(arena) == [step, 2 * step]
-
-
-def test_without_room_for_a_step_the_slab_is_nobodys_and_lacks_pages(
-    arena: Arena, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    step = SIZE // 4
-    arena.find_ahead(step, SIZE)
-
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "no space left")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "posix_fallocate", full)
-        with pytest.raises(OSError, match="no space left"):
-            arena.find_ahead(step, SIZE)
-    assert not list(arena._taken.iterdir())
-    slab = arena.take(2 * step, threads)
-    assert slab is not None
-    assert not slab.is_whole  # its pages are found before anybody writes to them
-
-
-def spare(arena: Arena) -> list[int]:
-    """Sizes of what is nobody's."""
-    return sorted(path.stat().st_size for path in arena.spare.iterdir())

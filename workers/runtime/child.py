@@ -80,8 +80,8 @@ def main(arguments: list[str]) -> None:
         warm = solve_shown if settings.warm_forms == SHOWN and bench.device == "cpu" else None
         broken, later = _warm_up(bench.device, wanted, locks, lambda far: _say(lines, {"warming": far}), warm)
         traces.prepare()
-        for known in (pace_here, versions):  # of the first job they would be 25 ms
-            known()
+        pace_here()  # of the first job this and the next would be 25 ms
+        versions()
         room = Room(bench.device)
         gc.collect()
         gc.freeze()  # what has been loaded by now stays: no collection need look at it again

@@ -33,7 +33,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from workers.runtime.config import private_folder
-from workers.store.lying import KEPT, Lying, free_of, got, locked, lying, mode_of, unlink
+from workers.store.lying import KEPT, LAID, Lying, free_of, got, locked, lying, mode_of, unlink
 from workers.store.mappings import Mapping, Mappings
 from workers.store.sizes import may_resize
 from workers.store.slab import Slab, Taken
@@ -45,7 +45,6 @@ BLOCK = 512
 """Bytes, as `st_blocks` counts."""
 LEAST, MOST = 0.5, 1.25
 """What a spare slab may have of the bytes that are asked for. A longer one would lose more pages than it saves."""
-LAID = 0o600
 PATIENCE_S = 1.0
 """For the lock of the arena, which is held for as long as it takes to look through a folder."""
 
@@ -130,7 +129,8 @@ class Arena:
             OSError: there is no memory for it, or nobody gets the lock.
         """
         with self._alone():
-            if self._used() + step > self.most // 2:
+            *_, used = self._lying()
+            if used + step > self.most // 2:
                 return
             found = self._longer(step, most) or self._new(step)
         try:
@@ -262,12 +262,14 @@ class Arena:
         now = os.fstat(descriptor)
         return Taken(taken, descriptor, now.st_size if now.st_blocks * BLOCK >= now.st_size else 0)
 
-    def _used(self) -> int:
-        return sum(one.size for folder in (self.spare, self.blobs, self._taken) for one in lying(folder))
+    def _lying(self) -> tuple[list[Lying], list[Lying], int]:
+        """What is spare, what has a blob's name, and the bytes of all, with what somebody writes to."""
+        spare, named = lying(self.spare), lying(self.blobs)
+        return spare, named, sum(one.size for one in (*spare, *named, *lying(self._taken)))
 
     def _make_room(self, size: int) -> bool:
-        spare, named = lying(self.spare), lying(self.blobs)
-        free, used = [*spare, *free_of(named)], self._used()
+        spare, named, used = self._lying()
+        free = [*spare, *free_of(named)]
         if used - sum(one.size for one in free) + size > self.most:
             return False
         for one in free:

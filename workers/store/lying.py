@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from workers.store.sizes import give_back
 
-KEPT = 0o700
-"""The mode of a slab with a blob's name, once a disk has the bytes, too."""
+LAID, KEPT = 0o600, 0o700
+"""Modes of a slab with a blob's name: while no disk has the bytes, and once one has."""
 
 
 class Lying(NamedTuple):

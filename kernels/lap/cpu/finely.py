@@ -1,4 +1,4 @@
-"""Costs between few points, correctly rounded but for one in many thousands: sums of two floats each, then rounded.
+"""Costs between few points, rounded once unless they lie next to the middle of two floats: sums of two floats each.
 
 Rounded costs tie where real ones differ in their last bits, and the certificate of points says so. What NumPy offers
 beyond float64 takes 20 to 30 ns for each coordinate of a pair, and these loops a tenth of it. A sum of two floats is
@@ -8,6 +8,7 @@ Dekker's (Numer. Math. 18, 1971): the rounded number, and what it lacks. Nothing
 import numpy as np
 
 from kernels.compiling import njit
+from kernels.lap.cpu.shortlist import inner
 from kernels.lap.cpu.threads import in_threads, threads_for
 from kernels.problems import metrics
 from kernels.problems.arrays import Costs, Floats, untouched
@@ -48,6 +49,15 @@ def _apart(cloud: Costs, metric: str) -> tuple[Floats, Floats]:
     return untouched(high), untouched(np.ascontiguousarray(points - high, np.float64))
 
 
+@inner
+def lack_of_square(value: float, square: float) -> float:
+    """What a rounded square lacks of the real one, without error."""
+    wide = SPLIT * value
+    front = wide - (wide - value)
+    end = value - front
+    return ((front * front - square) + 2.0 * front * end) + end * end
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def write_rows(
     kind: int, first: int, last: int, x: Floats, x_low: Floats, across: Floats, across_low: Floats, found: Floats
@@ -72,10 +82,7 @@ def write_rows(
                     term, rest = (step, low) if step >= 0.0 else (-step, -low)
                 else:
                     term = step * step
-                    wide = SPLIT * step
-                    front = wide - (wide - step)
-                    end = step - front
-                    rest = ((front * front - term) + 2.0 * front * end) + end * end + 2.0 * step * low
+                    rest = lack_of_square(step, term) + 2.0 * step * low
                 total = line[j] + term
                 part = total - line[j]
                 lacks[j] += ((line[j] - (total - part)) + (term - part)) + rest
@@ -83,12 +90,9 @@ def write_rows(
         for j in range(n):
             total = line[j] + lacks[j]
             if kind == ROOT and total > 0.0:
-                root = np.sqrt(line[j] + lacks[j])
-                wide = SPLIT * root
-                front = wide - (wide - root)
-                end = root - front
+                root = np.sqrt(total)
                 square = root * root
-                rest = ((front * front - square) + 2.0 * front * end) + end * end
+                rest = lack_of_square(root, square)
                 line[j] = root + (((line[j] - square) - rest) + lacks[j]) / (2.0 * root)
             else:
                 line[j] = total

@@ -2,9 +2,9 @@
 
     compute-sanitizer --tool racecheck --error-exitcode 9 python -m tests.sanitize uot:fused
 
-Every answer is certified as usual, or where a kernel is launched directly its objective worked out again. Grids are
-cut down to a few blocks, which changes no code path and lets the sanitizers, a hundred and more times slower, come to
-an end.
+Every answer is certified on the host and on the device, or where a kernel is launched directly its objective worked
+out again. Grids are cut down to a few blocks, which changes no code path and lets the sanitizers, a hundred and more
+times slower, come to an end.
 """
 
 import sys
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from kernels import SOLVERS, Array, Deadline, Inputs, Solution, Solver, cuda
+from kernels.on_device import certify_small
 from tests import sanitize_qap
 from tests.instances import sparse_transport
 from tests.sanitize_qap import symmetric
@@ -53,6 +54,16 @@ def lap_auto() -> Iterator[Run]:
     seats = np.where(np.eye(72, dtype=bool), 1.0, 1.0 + costs(72, 72))
     seats[:3] = costs(3, 72)
     yield {"cost": seats, "u0": np.ones(72), "v0": np.zeros(72)}, {}
+
+
+def lap_points() -> Iterator[Run]:
+    """Each metric's costs, and its sweep in the certificate."""
+    for metric in ("sqeuclidean", "euclidean", "cityblock", "cosine", "inner"):
+        yield {"x": points(70, 5), "y": points(300, 5)}, {"metric": metric}
+        yield {"x": points(300, 5), "y": points(70, 5)}, {"metric": metric, "maximize": True}
+    boxes = np.sort(points(140, 4).reshape(140, 2, 2), axis=1).reshape(140, 4)
+    yield {"x": boxes[:70], "y": boxes[70:]}, {"metric": "iou"}
+    yield {"x": np.zeros((40, 3)), "y": np.ones((400, 3))}, {"metric": "euclidean"}  # too many ties to be kept
 
 
 def lap_coarse() -> Iterator[Run]:
@@ -172,6 +183,7 @@ def qap(method: str, **options: Any) -> Iterator[Run]:
 
 GROUPS: dict[str, Callable[[], Iterator[Run]]] = {
     "lap:auto": lap_auto,
+    "lap:points": lap_points,
     "lap:coarse": lap_coarse,
     "lap:columns": lap_columns,
     "lap:tree": lambda: lap_systems("tree"),
@@ -248,7 +260,9 @@ def run(group: str) -> None:
         options = card.options(**given)
         begun = time.perf_counter()
         problem = card.build(inputs, options)
-        certify(group, card, problem, card.solve(problem, options, Deadline(LIMIT_S), "gpu"), begun)
+        solution = card.solve(problem, options, Deadline(LIMIT_S), "gpu")
+        certify_small(card, problem, solution)
+        certify(group, card, problem, solution, begun)
 
 
 if __name__ == "__main__":

@@ -66,8 +66,8 @@ LARGE_ROUNDS, SWEPT_BYTES_S, LARGE_ROW_S, LARGE_ROW_BYTES = 12, 1e12, 5e-5, 8192
 """There: rounds, what a sweep reads on the slowest device in use, and seconds and bytes of the host for a row."""
 UNSEEN_S = 0.005
 """Seconds on a GPU up to which a problem is taken for a hard one: the look that tells takes half a millisecond."""
-PROVED_ON_GPU_BYTES = 3 << 30
-"""Blocks of costs in a certificate of points on a GPU."""
+PROVED_ROW_BYTES = 3072
+"""Of a row in a certificate of points on a GPU: minima of its pieces, and columns that are near its minimum."""
 CERTIFIED_BYTES = 128 * MIB
 """Blocks of costs and what is worked out exactly, in the certificate's threads."""
 FIXED = 24 * MIB
@@ -197,7 +197,7 @@ def _of_columns(problem: PointAssignment, device: Device) -> Estimate:
     seconds = pace() * n * d * SPATIAL_S * (n / SPATIAL_ROWS) ** 0.5
     return Estimate(
         held + CERTIFIED_BYTES + FIXED + SPATIAL_BYTES * n,
-        PROVED_ON_GPU_BYTES if device == "gpu" else 0,
+        3 * held + PROVED_ROW_BYTES * n if device == "gpu" else 0,
         seconds,
         _points_proof_s(problem, read_s, device),
         pace() * n * d * SPATIAL_S / 10,

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from kernels.problems.arrays import AnyFloats, Costs, Floats, InvalidProblem
+from kernels.problems.seen import seen_of
 
 METRICS = ("sqeuclidean", "euclidean", "cityblock", "cosine", "correlation", "inner", "iou")
 DIRECTIONS = ("cosine", "correlation")
@@ -34,7 +35,7 @@ def check_points(metric: str, x: Costs, y: Costs) -> None:
     Raises:
         InvalidProblem: names the point that is wrong.
     """
-    if max(float(np.abs(x).max()), float(np.abs(y).max())) > MOST_COORDINATE:
+    if max(_largest(x), _largest(y)) > MOST_COORDINATE:
         raise InvalidProblem("x", "or y holds coordinates beyond 1e100, whose squares are not finite")
     for name, cloud in (("x", x), ("y", y)):
         if metric == "iou":
@@ -45,6 +46,12 @@ def check_points(metric: str, x: Costs, y: Costs) -> None:
             if nowhere.any():
                 told = "the same coordinate throughout" if metric == "correlation" else "zeros alone"
                 raise InvalidProblem(name, f"holds {told} at [{int(nowhere.argmax())}], which has no {metric} distance")
+
+
+def _largest(cloud: Costs) -> float:
+    """The largest size of a coordinate, without an array of sizes."""
+    seen = seen_of(cloud)
+    return float(max(-cloud.min(), cloud.max()) if seen is None else seen.largest)
 
 
 def _check_boxes(name: str, boxes: Costs) -> None:
@@ -77,7 +84,7 @@ def costs(x: Costs, y: Costs, metric: str) -> Floats:
 
 def prepared(cloud: Costs, metric: str, dtype: Any) -> AnyFloats:
     """The points in `dtype`, each of length 1 where only its direction counts."""
-    points = cloud.astype(dtype)
+    points = cloud.astype(dtype, copy=False)
     if metric not in DIRECTIONS:
         return points
     _, power = np.frexp(np.abs(points).max(axis=1, keepdims=True))

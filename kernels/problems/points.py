@@ -160,4 +160,4 @@ def points_of(inputs: Inputs, metric: str, neighbours: int | None) -> Points:
     if neighbours is not None and neighbours > y.shape[0]:
         raise InvalidProblem("neighbours", f"is {neighbours} with {y.shape[0]} columns; expected no more than those")
     dtype = np.result_type(x, y)
-    return Points(x.astype(dtype), y.astype(dtype), metric, neighbours)
+    return Points(x.astype(dtype, copy=False), y.astype(dtype, copy=False), metric, neighbours)

@@ -13,6 +13,7 @@ from unittest import mock
 import numpy as np
 
 from kernels import shelf
+from kernels.certificates.metrics import gpu_sweep
 from kernels.lap.batched import gpu_batched
 from kernels.papers.hungarian.gpu import OURS, VERSIONS
 from kernels.problems.points import METRICS
@@ -123,6 +124,7 @@ def _certificates() -> Iterator[tuple[str, dict[str, Any]]]:
     for cost in ("double", "float"):
         yield from (("certificates/gpu/transport.cu", {"COST": cost, "POINTS": points}) for points in (0, 1))
     yield "certificates/gpu/checksum.cu", {}
+    yield from (("certificates/metrics/sweep.cu", {"KIND": kind}) for kind in range(len(gpu_sweep.KINDS)))
 
 
 def _transport() -> Iterator[tuple[str, dict[str, Any]]]:

@@ -116,7 +116,7 @@ def drawn(rng: np.random.Generator) -> Drawn:
 def bounded(case: Drawn) -> tuple[Array, Array, Array]:
     """`assignment._searched` of a case."""
     costs = Costs(case.x, case.y, case.metric)
-    pairs = assignment._Pairs(case.lines, case.others, assignment._exactly(costs, case.lines, case.others))
+    pairs = assignment._Pairs(case.lines, case.others, costs.exact(case.lines, case.others))
     before = boxes.LEAF, boxes.BLOCK, assignment.MOST
     boxes.LEAF, boxes.BLOCK, assignment.MOST = case.leaf, case.block, case.most
     try:

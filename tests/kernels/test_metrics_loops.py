@@ -1,16 +1,14 @@
 """Costs of points by the compiled loops: the bits of `words.py`, and within the stated error of fractions."""
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
 
 from kernels import Array
 from kernels.certificates.metrics import exactly
-from kernels.certificates.metrics.exactly import Cloud, Exactly, Known, _directed, _directed_here
-from kernels.certificates.metrics.words import module_of
-from tests.kernels.strict_arrays import StrictModule
+from kernels.certificates.metrics.exactly import Exactly, _directed
+from tests.kernels.point_words import by_words, directed
 from tests.kernels.test_metrics import points
 
 SUMS = ("sqeuclidean", "euclidean", "cityblock", "inner")
@@ -35,17 +33,6 @@ def cloud(rng: np.random.Generator, count: int, d: int) -> Array:
         found = found * 10.0 ** rng.integers(-99, 99)
     found[:, 0] += (found == found[:, :1]).all(axis=1) * 3.0  # a direction there must be
     return found
-
-
-def by_words(costs: Exactly, i: Array, j: Array) -> Known:
-    """What a device would say."""
-    with np.errstate(under="ignore"):
-        sums = costs._summed(costs.x, costs.y, i, j)
-        found = costs._cost(sums, costs.x.off[i] + costs.y.off[j])
-    if costs.metric == "inner":
-        return found
-    same = sums.same & costs.x.whole[i] & costs.y.whole[j]
-    return Known(*(np.where(same, 0.0, array) for array in found))
 
 
 def true_cost(metric: str, x: list[Fraction], y: list[Fraction]) -> Fraction:
@@ -80,7 +67,7 @@ def test_directions_are_those_of_the_words(is_moved: bool) -> None:
         rng = np.random.default_rng(seed)
         given = cloud(rng, 20, int(rng.integers(2, 70)))
         given = np.ldexp(given, -np.frexp(np.abs(given).max(axis=1, keepdims=True))[1])
-        (here, length, sizes), (there, far, all_sizes) = (way(given, is_moved) for way in (_directed_here, _directed))
+        (here, length, sizes), (there, far, all_sizes) = (way(given, is_moved) for way in (_directed, directed))
         assert (here.high == there.high).all()
         assert (here.low == there.low).all()
         assert (length == far).all()
@@ -121,20 +108,3 @@ def test_threads_come_to_what_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
     for metric, one in zip(METRICS, alone, strict=True):
         assert all((a == b).all() for a, b in zip(Exactly(x, y, metric).of(i, j), one, strict=True))
     threads._threads.cache_clear()
-
-
-@pytest.mark.parametrize("metric", [*METRICS, "iou"])
-def test_a_device_leaves_few_pairs_to_the_host(metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    xp: Any = StrictModule()
-    monkeypatch.setitem(__import__("sys").modules, "cupy", xp)
-    x, y = points(metric, 20, 25, 4).values()
-    i, j = (index.ravel() for index in np.indices((20, 25)))
-    here = Exactly(x, y, metric).of(i, j)
-    for most in (exactly.HERE, 300, 0):  # all on the host; points there and pairs on the device; nothing on the host
-        monkeypatch.setattr(exactly, "HERE", most)
-        costs = Exactly(x, y, metric, xp)
-        assert isinstance(costs.x, Cloud)
-        known = costs.of(xp.asarray(i), xp.asarray(j))
-        assert (module_of(known.high) is np) is (most > 300 and metric != "iou")
-        for found, expected in zip(known, here, strict=True):
-            assert np.allclose(exactly.on(np, found), expected, rtol=1e-13, atol=0)

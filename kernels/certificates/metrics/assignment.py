@@ -7,7 +7,8 @@ the chosen pairs add up to the objective. For any prices v, with v_j <= 0 where 
 
 is a lower bound. A float64 sweep with a proved error (`coarsely.py`) leaves few pairs of a line that may attain its
 minimum. Of many points in few dimensions, boxes rule most pairs out before that (`boxes.py`). Those that are left are
-worked out to some 100 bits (`exactly.py`). Lines with more than MOST such pairs keep the sweep's lower ends. So
+worked out to some 100 bits (`exactly.py`). Lines with more than MOST such pairs keep the sweep's lower ends. A GPU
+sweeps by kernels of its own (`gpu_sweep.py`), and the host does what is left in either case. So
 `optimal` takes what it takes of a matrix of floats: a gap of at most 2^-50 of the chosen pairs' sizes and 1e-9 of
 max(|objective|, S), S from lower ends of |cost|.
 """
@@ -15,7 +16,7 @@ max(|objective|, S), S from lower ends of |cost|.
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from kernels.certificates import boxed
 from kernels.certificates.assignment_groups import WORST
 from kernels.certificates.metrics import boxes
 from kernels.certificates.metrics.coarsely import Block, Costs
-from kernels.certificates.metrics.exactly import Known, on
+from kernels.certificates.metrics.exactly import Known
 from kernels.certificates.rounded import add_down, sub_down, sum_down, sum_up, two_sum
 from kernels.problems import UNASSIGNED, Array
 from kernels.problems.metrics import THREADS
@@ -41,6 +42,22 @@ WIDER, LEAST = 2.0**-50, 2.0**-1000
 ENDINGS = tuple(word for word in WORST if word is not Termination.INFEASIBLE)
 
 
+class Near(NamedTuple):
+    """What a sweep leaves: pairs that may attain the minimum of their line, which ascend; lower ends of all lines.
+
+    `low` are rounded to nearest, from costs off by `widest` at most. A line with more than MOST pairs has none here.
+    """
+
+    lines: Array
+    others: Array
+    low: Array
+    widest: Array
+
+
+Sweep = Callable[[Costs, int, Array, int], Near]
+"""(costs, sign, prices, MOST) -> what is left."""
+
+
 class Least(NamedTuple):
     """The lower end of min_j (c_ij - v_j) of consecutive lines, as high + low."""
 
@@ -49,13 +66,15 @@ class Least(NamedTuple):
 
 
 def certify_assignment(
-    problem: PointAssignment, solution: Solution, progress: Callable[[float], None] = unheard, xp: Any = np
+    problem: PointAssignment,
+    solution: Solution,
+    progress: Callable[[float], None] = unheard,
+    sweep: Sweep | None = None,
 ) -> Certificate:
     """Recompute objective, bound and violation from the points, the assignment and the duals.
 
     `holds` is False where the answer is none. Duals that are no numbers count as 0, and the gap says what that costs.
-    `xp` is the module of the arrays that costs are worked out with, CuPy on a device; all that follows is the host's.
-    Coordinates become float64 on the host: CuPy takes float32 below 2^-126 for 0.
+    `sweep` looks at all pairs in the place of this machine's threads. Coordinates become float64 here.
     """
     wrong = _misshapen(problem, solution)
     if wrong:
@@ -66,12 +85,14 @@ def certify_assignment(
     u, v = (sign * solution.arrays[name].astype(np.float64) for name in "uv")
     given, claimed = (u, v) if turned else (v, u)
     lines, others = (points.y, points.x) if turned else (points.x, points.y)
-    costs = Costs(lines, others, points.metric, xp)
+    costs = Costs(lines, others, points.metric)
     proof, pairs = _pairs(costs, solution, sign, turned, min(m, n))
     if proof.why:
         return Certificate(None, None, None, None, 0, False, proof.why)
     price = dual.usable(given[None], m != n)[0]
-    if xp is np and boxed.suits(problem):
+    if sweep is not None:
+        least = _of_near(costs, sign, price, sweep(costs, sign, price, MOST))
+    elif boxed.suits(problem):
         least = _boxed(costs, price, pairs, progress)
     else:
         least = _swept(costs, sign, price, progress)
@@ -122,15 +143,10 @@ def _pairs(costs: Costs, solution: Solution, sign: int, turned: bool, wanted: in
         proof.why = f"called optimal with {proof.unassigned} pairs missing"
         return proof, nothing
     lines, others = (columns, rows) if turned else (rows, columns)
-    known = _exactly(costs, lines, others)
+    known = costs.exact(lines, others)
     if not proof.unassigned:
         proof.objective = sum_up(np.concatenate([sign * known.high, sign * known.low, known.error]))
     return proof, _Pairs(lines, others, known)
-
-
-def _exactly(costs: Costs, lines: Any, others: Any, values: Any = None) -> Known:
-    """Costs of pairs, on the host."""
-    return Known(*(on(np, array) for array in costs.exact(lines, others, values)))
 
 
 def _boxed(costs: Costs, price: Array, pairs: _Pairs, heard: Callable[[float], None]) -> Least:
@@ -158,7 +174,7 @@ def _searched(costs: Costs, price: Array, pairs: _Pairs, heard: Callable[[float]
         settled = 0
         for rows, owners, columns, counts in found.search(first, MOST):
             high, low = np.zeros(len(rows)), np.zeros(len(rows))
-            known = _exactly(costs, rows[owners], columns)
+            known = costs.exact(rows[owners], columns)
             _smallest_of(owners, *_nets(known, 1, price[columns]), high, low)
             least.high[rows], least.low[rows], is_left[rows] = high, low, counts == 0
             settled += int(np.count_nonzero(counts))
@@ -175,10 +191,9 @@ def _searched(costs: Costs, price: Array, pairs: _Pairs, heard: Callable[[float]
 def _swept(costs: Costs, sign: int, price: Array, heard: Callable[[float], None]) -> Least:
     """Of every line the lower end of its smallest cost less price, by a look at all pairs."""
     found = [np.zeros(costs.shape[0]) for _ in range(2)]
-    starts, there = costs.starts(), costs.xp.asarray(price)
-    threads = THREADS if costs.xp is np and len(starts) > 1 else 1
-    with ThreadPoolExecutor(threads) as pool:
-        each = pool.map(lambda first: _of_block(costs, costs.block(first), sign, there, price), starts)
+    starts = costs.starts()
+    with ThreadPoolExecutor(THREADS if len(starts) > 1 else 1) as pool:
+        each = pool.map(lambda first: _of_block(costs, costs.block(first), sign, price), starts)
         for done, (first, part) in enumerate(zip(starts, each, strict=True), 1):
             for whole, own in zip(found, part, strict=True):
                 whole[first : first + len(own)] = own
@@ -186,30 +201,34 @@ def _swept(costs: Costs, sign: int, price: Array, heard: Callable[[float], None]
     return Least(*found)
 
 
-def _of_block(costs: Costs, block: Block, sign: int, there: Any, price: Array) -> Least:
-    """A pair is left out where its lower end lies above the upper end of another, by more than rounding explains.
+def _of_near(costs: Costs, sign: int, price: Array, near: Near) -> Least:
+    """Lower ends, from the pairs that a sweep left."""
+    high = sub_down(near.low, WIDER * (np.abs(near.low) + 2 * near.widest + LEAST))
+    low = np.zeros(len(high))
+    _smallest_of(near.lines, *_nets(costs.exact(near.lines, near.others), sign, price[near.others]), high, low)
+    return Least(high, low)
 
-    `there` are the prices where the costs are, `price` those on the host.
-    """
-    xp, values, error = costs.xp, block.values, block.error
-    nets = xp.multiply(values, sign)
-    nets -= there
+
+def _of_block(costs: Costs, block: Block, sign: int, price: Array) -> Least:
+    """A pair is left out where its lower end lies above the upper end of another, by more than rounding explains."""
+    values, error = block.values, block.error
+    nets = values * sign
+    nets -= price
     widest = error.max(axis=1)
     best = nets.min(axis=1) + widest if error.shape[1] == 1 else (nets + error).min(axis=1)
     if error.shape[1] > 1:
         nets -= error
-    off = WIDER * (xp.abs(best) + 2 * widest + LEAST)
+    off = WIDER * (np.abs(best) + 2 * widest + LEAST)
     mask = nets <= (best + off + (error[:, 0] if error.shape[1] == 1 else 0.0))[:, None]
-    few = on(np, xp.count_nonzero(mask, axis=1)) <= MOST
+    few = np.count_nonzero(mask, axis=1) <= MOST
     high, low = np.zeros(len(few)), np.zeros(len(few))
     if costs.shape[0] * costs.shape[1] * costs.d > SMALL and not few.all():
-        many = xp.asarray(~few)
-        rough = on(np, nets[many].min(axis=1) - (error[:, 0][many] if error.shape[1] == 1 else 0.0))
-        high[~few] = sub_down(rough, WIDER * (np.abs(rough) + 2 * on(np, widest[many]) + LEAST))
+        many = ~few
+        rough = nets[many].min(axis=1) - (error[:, 0][many] if error.shape[1] == 1 else 0.0)
+        high[many] = sub_down(rough, WIDER * (np.abs(rough) + 2 * widest[many] + LEAST))
         mask[many] = False
-    there_lines, there_others = xp.nonzero(mask)
-    lines, others = on(np, there_lines), on(np, there_others)
-    known = _exactly(costs, block.first + lines, others, values[there_lines, there_others])
+    lines, others = np.nonzero(mask)
+    known = costs.exact(block.first + lines, others, values[lines, others])
     _smallest_of(lines, *_nets(known, sign, price[others]), high, low)
     return Least(high, low)
 
@@ -255,16 +274,15 @@ def _natural_scale(costs: Costs) -> float:
 
     Lower ends of sizes stand for them. A cost that the sweep cannot tell from 0 is worked out, unless there are many.
     """
-    xp = costs.xp
-    of_lines, of_others = [], xp.full(costs.shape[1], np.inf)
+    of_lines, of_others = [], np.full(costs.shape[1], np.inf)
     for first, values, error in costs.blocks():
-        sizes = xp.maximum(xp.abs(values) - error, 0)
-        lines, others = xp.nonzero(sizes == 0)
+        sizes = np.maximum(np.abs(values) - error, 0)
+        lines, others = np.nonzero(sizes == 0)
         if len(lines) <= MOST * len(values):
-            known = Known(*(on(xp, array) for array in costs.exact(first + lines, others, values[lines, others])))
-            least = xp.maximum(xp.abs(known.high) - xp.abs(known.low) - known.error, 0)
-            sizes[lines, others] = xp.where((known.high == 0) & (known.error == 0), np.inf, least)
+            known = costs.exact(first + lines, others, values[lines, others])
+            least = np.maximum(np.abs(known.high) - np.abs(known.low) - known.error, 0)
+            sizes[lines, others] = np.where((known.high == 0) & (known.error == 0), np.inf, least)
         of_lines.append(sizes.min(axis=1))
-        xp.minimum(of_others, sizes.min(axis=0), out=of_others)
-    sides = (on(np, xp.concatenate(of_lines)), on(np, of_others))
+        np.minimum(of_others, sizes.min(axis=0), out=of_others)
+    sides = np.concatenate(of_lines), of_others
     return min(sum_down(side[np.isfinite(side)]) for side in sides)

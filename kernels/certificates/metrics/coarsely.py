@@ -16,12 +16,12 @@ squares stay below 2^53 leave no error at all, in any order of summation. All bo
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from kernels.certificates.metrics.exactly import DIRECTIONS, LARGE, TOO_SMALL, Exactly, Known
-from kernels.certificates.metrics.words import module_of
 from kernels.problems.arrays import Array
 
 UNIT, TINIEST = 2.0**-53, 2.0**-1060
@@ -29,9 +29,11 @@ UNIT, TINIEST = 2.0**-53, 2.0**-1060
 DIRECT = 6
 """Dimension up to which differences cost no more than products."""
 SLACK = 1 + 2.0**-20
-ENTRIES = {"numpy": 1 << 18, "cupy": 1 << 25}
+ENTRIES = 1 << 18
 """Costs of a block."""
 WHOLE = 2.0**53
+OF_A_SHARE = 32 * UNIT
+"""What the overlap of two boxes is off by."""
 
 
 class Block(NamedTuple):
@@ -42,49 +44,69 @@ class Block(NamedTuple):
     error: Array
 
 
+class _Moved(NamedTuple):
+    """Both clouds as products take them, their squared lengths, and lengths rounded up."""
+
+    x: Array
+    y: Array
+    squares: tuple[Array, Array]
+    lengths: tuple[Array, Array]
+
+
 class Costs:
-    """The costs of the points x (m, d) and y (n, d), all of them coarsely with the arrays of `xp`, single ones exactly.
+    """The costs of the points x (m, d) and y (n, d), all of them coarsely, single ones exactly."""
 
-    On a device that is CuPy. Its products of matrices are cuBLAS's, sums of d products of float64 in some order.
-    """
-
-    def __init__(self, x: Array, y: Array, metric: str, xp: Any = np) -> None:
+    def __init__(self, x: Array, y: Array, metric: str) -> None:
         self.metric, self.shape, self.d = metric, (len(x), len(y)), int(x.shape[1])
-        self.xp = xp
-        self._exactly = Exactly(x, y, metric, xp)
+        self._exactly = Exactly(x, y, metric)
         self.given = self._exactly.x.same, self._exactly.y.same
         self.x, self.y = (cloud.points.high for cloud in (self._exactly.x, self._exactly.y))
         self.is_exact = self._is_whole()
-        by_products = ("sqeuclidean", "euclidean", *DIRECTIONS) if self.d > DIRECT else ()
-        self.products = metric in by_products
-        if self.products:
-            middle = self.xp.zeros(self.d) if metric in DIRECTIONS or self.is_exact else self.y.mean(axis=0)
-            self.x, self.y = self.x - middle, self.y - middle
-        if self.products or metric == "inner":
-            self._squares = [self.xp.square(cloud).sum(axis=1) for cloud in (self.x, self.y)]
-            up = SLACK * (1 + self.d * UNIT)
-            self._lengths = [self.xp.sqrt(squares + self.d * TINIEST) * up for squares in self._squares]
 
     def _is_whole(self) -> bool:
         """Whether float64 leaves no error in any order of sums."""
+        clouds = self.x, self.y
         if self.metric not in ("sqeuclidean", "cityblock", "inner"):
             return False
-        if not all((self.xp.rint(cloud) == cloud).all() for cloud in (self.x, self.y)):
+        if not all(_are_whole(cloud[:1]) and _are_whole(cloud) for cloud in clouds):
             return False
-        largest = max(float(self.xp.abs(cloud).max()) for cloud in (self.x, self.y))
+        largest = max(max(-float(cloud.min()), float(cloud.max())) for cloud in clouds)
         return bool(8 * self.d * max(largest, largest * largest) < WHOLE)
 
+    @cached_property
+    def _moved(self) -> _Moved:
+        middle = np.zeros(self.d) if self.metric in ("inner", *DIRECTIONS) or self.is_exact else self.y.mean(axis=0)
+        x, y = self.x - middle, self.y - middle
+        squares = np.square(x).sum(axis=1), np.square(y).sum(axis=1)
+        up = SLACK * (1 + self.d * UNIT)
+        lengths = [np.sqrt(square + self.d * TINIEST) * up for square in squares]
+        return _Moved(x, y, squares, (lengths[0], lengths[1]))
+
     def exact(self, rows: Array, columns: Array, values: Array | None = None) -> Known:
-        """Costs of the pairs, on the host or where `xp` is; `values` are theirs as `blocks` gave them, if at hand."""
+        """Costs of the pairs; `values` are theirs as `blocks` gave them, if at hand."""
         if self.is_exact and values is not None:
-            nothing = self.xp.zeros(len(rows))
+            nothing = np.zeros(len(rows))
             return Known(values, nothing, nothing)
         known = self._exactly.of(rows, columns)
-        return Known(known.high, known.low, module_of(known.low).zeros(len(rows))) if self.is_exact else known
+        return Known(known.high, known.low, np.zeros(len(rows))) if self.is_exact else known
+
+    def by_differences(self) -> tuple[float, Array]:
+        """What sums of differences are off by, and those of inner products: a factor of the sum, and more by row."""
+        rows = np.zeros(self.shape[0])
+        if self.is_exact:
+            return 0.0, rows
+        if self.metric == "iou":
+            return OF_A_SHARE, rows
+        if self.metric == "inner":
+            return 0.0, self._of_products(slice(None))
+        rows += self.d * TINIEST
+        if self.metric in DIRECTIONS:
+            rows += self._of_directions(slice(None))
+        return SLACK * (self.d + 3) * UNIT, SLACK * rows
 
     def starts(self) -> range:
         """The first rows of the blocks."""
-        return range(0, self.shape[0], max(1, ENTRIES[self.xp.__name__] // self.shape[1]))
+        return range(0, self.shape[0], max(1, ENTRIES // self.shape[1]))
 
     def blocks(self) -> Iterator[Block]:
         """All rows."""
@@ -96,42 +118,54 @@ class Costs:
         rows = slice(first, min(self.shape[0], first + self.starts().step))
         with np.errstate(under="ignore"):
             values, error = self._costs(rows)
-        return Block(first, values, self.xp.zeros((len(values), 1)) if self.is_exact else error)
+        return Block(first, values, np.zeros((len(values), 1)) if self.is_exact else error)
 
     def _costs(self, rows: slice) -> tuple[Array, Array]:
         if self.metric == "iou":
             return self._boxes(rows)
         if self.metric == "inner":
-            off = (self.d + 2) * UNIT * self._lengths[0][rows] * self._lengths[1].max() + self.d * TINIEST
-            return -(self.x[rows] @ self.y.T), SLACK * off[:, None]
-        values, error = self._by_products(rows) if self.products else self._by_differences(rows)
+            return -(self.x[rows] @ self.y.T), self._of_products(rows)[:, None]
+        values, error = self._by_differences(rows) if self._is_direct() else self._by_products(rows)
         if self.metric in DIRECTIONS:
-            moved = self._exactly.x.off[rows, None] + self._exactly.y.off.max()
-            return values / 2, SLACK * (error + 4 * moved + 4 * moved * moved + 16 * UNIT)
+            return values / 2, SLACK * (error + self._of_directions(rows)[:, None])
         if self.metric == "euclidean":
-            self.xp.sqrt(values, out=values)
-            floor = self.xp.sqrt(error)
-            error = SLACK * (error / self.xp.maximum(values, self.xp.maximum(floor, TINIEST)) + 2 * UNIT * values)
+            np.sqrt(values, out=values)
+            floor = np.sqrt(error)
+            error = SLACK * (error / np.maximum(values, np.maximum(floor, TINIEST)) + 2 * UNIT * values)
         return values, error
 
+    def _is_direct(self) -> bool:
+        return self.metric == "cityblock" or self.d <= DIRECT
+
+    def _of_products(self, rows: slice) -> Array:
+        """What inner products of rows are off by."""
+        lengths = self._moved.lengths
+        return np.asarray(SLACK * ((self.d + 2) * UNIT * lengths[0][rows] * lengths[1].max() + self.d * TINIEST))
+
+    def _of_directions(self, rows: slice) -> Array:
+        """What costs of rows are off by as their points are: half a squared distance of points that have moved."""
+        moved = self._exactly.x.off[rows] + self._exactly.y.off.max()
+        return np.asarray(4 * moved + 4 * moved * moved + 16 * UNIT)
+
     def _by_products(self, rows: slice) -> tuple[Array, Array]:
-        values = self.x[rows] @ self.y.T
+        x, y, squares, lengths = self._moved
+        values = x[rows] @ y.T
         values *= -2
-        values += self._squares[0][rows, None]
-        values += self._squares[1]
-        self.xp.maximum(values, 0, out=values)
-        reach = self._lengths[0][rows, None] + self._lengths[1].max()
+        values += squares[0][rows, None]
+        values += squares[1]
+        np.maximum(values, 0, out=values)
+        reach = lengths[0][rows, None] + lengths[1].max()
         return values, SLACK * ((self.d + 6) * UNIT * reach * reach + self.d * TINIEST)
 
     def _by_differences(self, rows: slice) -> tuple[Array, Array]:
-        xp, x, y = self.xp, self.x[rows], self.y
-        values, away = xp.zeros((len(x), len(y))), xp.empty((len(x), len(y)))
+        x, y = self.x[rows], self.y
+        values, away = np.zeros((len(x), len(y))), np.empty((len(x), len(y)))
         for k in range(self.d):
-            xp.subtract(x[:, k, None], y[:, k], out=away)
+            np.subtract(x[:, k, None], y[:, k], out=away)
             if self.metric == "cityblock":
-                xp.abs(away, out=away)
+                np.abs(away, out=away)
             else:
-                xp.multiply(away, away, out=away)
+                np.multiply(away, away, out=away)
             values += away
         largest = values.max(axis=1, keepdims=True)
         if self.metric == "cityblock":
@@ -139,15 +173,19 @@ class Costs:
         return values, SLACK * ((self.d + 3) * UNIT * largest + self.d * TINIEST)
 
     def _boxes(self, rows: slice) -> tuple[Array, Array]:
-        xp, a, b = self.xp, self.x[rows], self.y
+        a, b = self.x[rows], self.y
         sides = []
         for low, high in ((0, 2), (1, 3)):
-            start = xp.maximum(a[:, low, None], b[:, low])
-            sides.append(xp.maximum(xp.minimum(a[:, high, None], b[:, high]) - start, 0))
+            start = np.maximum(a[:, low, None], b[:, low])
+            sides.append(np.maximum(np.minimum(a[:, high, None], b[:, high]) - start, 0))
         inside = sides[0] * sides[1]
         areas = [(boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1]) for boxes in (a, b)]
         union = areas[0][:, None] + areas[1] - inside
         known = (inside > 0) & (union >= TINIEST)
-        values = 1 - xp.where(known, inside / xp.where(known, union, 1.0), 0.0)
+        values = 1 - np.where(known, inside / np.where(known, union, 1.0), 0.0)
         tiny = (sides[0] > 0) & (sides[1] > 0) & (inside < TOO_SMALL) & (union < LARGE)
-        return values, xp.where(tiny, 1.0, 32 * UNIT)
+        return values, np.where(tiny, 1.0, OF_A_SHARE)
+
+
+def _are_whole(cloud: Array) -> bool:
+    return bool((np.rint(cloud) == cloud).all())

@@ -21,17 +21,16 @@ sections 4.2 and 3.1, with OFF in the place of the unit roundoff). So, with a fa
 Differences of two float64 are exact as two words. A point that equals the other bit by bit costs exactly 0, but for
 `inner`. What underflows: a product below 2^-960 loses at most 2^-1060 of itself, which is added.
 
-On the host the sums are compiled (`loops.py`), but for boxes. On a device they are CuPy's operations, one launch each:
-some 250 for a sum over 50 coordinates, which take longer than a few million coordinates on the host. So the pairs of a
-device are worked out on the host, too, where they are not many, but for boxes. All ways come to the same bits.
+The sums are compiled (`loops.py`), but for boxes.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from kernels.certificates.metrics import words
-from kernels.certificates.metrics.words import OFF, Words, module_of, two_sum
+from kernels.certificates.metrics.words import OFF, Words
+from kernels.certificates.rounded import two_sum
 from kernels.certificates.threads import cut, in_threads
 from kernels.problems.arrays import Array, untouched
 
@@ -43,10 +42,10 @@ TOO_SMALL, LARGE = 2.0**-900, 2.0**-300
 union above the second they are nothing."""
 BOX_LOST = 2.0**-150
 """More than what underflows of such a share."""
-AT_ONCE = {"numpy": 1 << 16, "cupy": 1 << 24}
-"""Coordinates worked out together: what a core's cache holds, and what fills a device."""
-HERE, A_THREAD = 1 << 21, 1 << 16
-"""Coordinates that are rather worked out on the host, in some 7 ms of one core; those that are worth a thread."""
+AT_ONCE = 1 << 16
+"""Coordinates of boxes worked out together: what a core's cache holds."""
+A_THREAD = 1 << 16
+"""Coordinates that are worth a thread."""
 ROUND_UP = 1 + 2.0**-40
 FAR_OFF, ANYWHERE = 2.0**-10, 4.0
 """Errors of a direction beyond the first are not followed up: any two directions are at most 2 apart."""
@@ -64,53 +63,27 @@ class Cloud:
     """Points (k, d) in two words, the second (0, d) where all are 0, and what each is off by as a vector."""
 
     def __init__(self, points: Array, metric: str) -> None:
-        xp = module_of(points)
         self.d = points.shape[1]
         self.same = points
-        self.points = Words(points, xp.zeros((0, self.d)))
-        self.off, self.whole = xp.zeros(len(points)), xp.ones(len(points), bool)
+        self.points = Words(points, np.zeros((0, self.d)))
+        self.off, self.whole = np.zeros(len(points)), np.ones(len(points), bool)
         if metric in DIRECTIONS:
-            _, own = xp.frexp(xp.abs(points).max(axis=1, keepdims=True))
-            self.same = xp.ldexp(points, -own)
-            self.whole = (xp.ldexp(self.same, own) == points).all(axis=1)  # nothing underflowed
-            self._turn(metric == "correlation", xp)
+            _, own = np.frexp(np.abs(points).max(axis=1, keepdims=True))
+            self.same = np.ldexp(points, -own)
+            self.whole = (np.ldexp(self.same, own) == points).all(axis=1)  # nothing underflowed
+            self._turn(metric == "correlation")
 
-    def _turn(self, is_moved: bool, xp: Any) -> None:
+    def _turn(self, is_moved: bool) -> None:
         """Subtract the mean where asked, and divide by the length."""
-        directed = _directed_here if xp is np else _directed
-        self.points, length, sizes = directed(self.same, is_moved)
+        self.points, length, sizes = _directed(self.same, is_moved)
         some = length > 0
-        moved = 2 * float(np.sqrt(self.d)) * OFF * sizes / xp.where(some, length, 1.0)
+        moved = 2 * float(np.sqrt(self.d)) * OFF * sizes / np.where(some, length, 1.0)
         off = 2 * (moved + 4 * (self.d + 16) * OFF)
-        self.off = xp.where(some & (off < FAR_OFF), off, ANYWHERE)
-
-    def sent(self, xp: Any) -> "Cloud":
-        """The same where `xp` has its arrays."""
-        if xp is np:
-            return self
-        there = object.__new__(Cloud)
-        there.d, there.same, there.off, there.whole = self.d, *map(xp.asarray, (self.same, self.off, self.whole))
-        there.points = Words(*map(xp.asarray, self.points))
-        return there
+        self.off = np.where(some & (off < FAR_OFF), off, ANYWHERE)
 
 
 def _directed(points: Array, is_moved: bool) -> tuple[Words, Array, Array]:
     """Points of length 1, their lengths, and the sums of distances from the first coordinate."""
-    xp, d = module_of(points), points.shape[1]
-    found, sizes = Words(points, xp.zeros_like(points)), xp.zeros(len(points))
-    if is_moved:
-        found = words.minus(found, Words(found.high[:, :1], found.low[:, :1]))  # without error
-        sizes = xp.abs(found.high).sum(axis=1)
-        mean = words.over(words.total(found), Words(xp.full(len(sizes), float(d)), xp.zeros(len(sizes))))
-        found = words.minus(found, Words(mean.high[:, None], mean.low[:, None]))
-    length = words.root(words.total(words.times(found, found)))
-    some = length.high > 0
-    by = Words(xp.where(some, length.high, 1.0)[:, None], xp.where(some, length.low, 0.0)[:, None])
-    return words.over(found, by), length.high, sizes
-
-
-def _directed_here(points: Array, is_moved: bool) -> tuple[Words, Array, Array]:
-    """As `_directed`."""
     from kernels.certificates.metrics import loops
 
     found = Words(np.empty_like(points), np.empty_like(points))
@@ -129,49 +102,36 @@ class _Sums(NamedTuple):
 
 
 class Exactly:
-    """The costs of pairs of points x (m, d), y (n, d), which are on the host; `xp` has the arrays of the clouds."""
+    """The costs of pairs of points x (m, d), y (n, d)."""
 
-    def __init__(self, x: Array, y: Array, metric: str, xp: Any = np) -> None:
-        self.metric, self.d, self._xp = metric, int(x.shape[1]), xp
-        given = [np.ascontiguousarray(points, np.float64) for points in (x, y)]
-        here = xp is np or (metric != "iou" and x.size + y.size <= HERE)
-        self._here = [Cloud(points, metric) for points in given] if here else None
-        self.x, self.y = (
-            [Cloud(xp.asarray(points), metric) for points in given]
-            if self._here is None
-            else [cloud.sent(xp) for cloud in self._here]
-        )
+    def __init__(self, x: Array, y: Array, metric: str) -> None:
+        self.metric, self.d = metric, int(x.shape[1])
+        self.x, self.y = (Cloud(np.ascontiguousarray(points, np.float64), metric) for points in (x, y))
 
     def of(self, rows: Array, columns: Array) -> Known:
-        """Of the pairs (rows, columns), both (k,); on the host where it was worked out there."""
-        here = self._here is not None and (self._xp is np or len(rows) * self.d <= HERE)
-        xp = np if here else self._xp
-        rows, columns = (on(xp, index) for index in (rows, columns))
-        if here and self.metric != "iou":
+        """Of the pairs (rows, columns), both (k,)."""
+        if self.metric != "iou":
             return self._known(rows, columns)
         parts = []
-        step = max(1, AT_ONCE[xp.__name__] // self.d)
+        step = max(1, AT_ONCE // self.d)
         for first in range(0, len(rows), step):
             some = slice(first, first + step)
-            parts.append(self._known(rows[some], columns[some]))
+            with np.errstate(under="ignore"):
+                parts.append(_overlaps(self.x.points.high[rows[some]], self.y.points.high[columns[some]]))
         if not parts:
-            return Known(*(xp.zeros(0) for _ in range(3)))
-        return Known(*(xp.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+            return Known(*(np.zeros(0) for _ in range(3)))
+        return Known(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
     def _known(self, i: Array, j: Array) -> Known:
-        xp = module_of(i)
-        x, y = self._here if xp is np and self._here is not None else (self.x, self.y)
         with np.errstate(under="ignore"):
-            if self.metric == "iou":
-                return _overlaps(x.points.high[i], y.points.high[j])
-            sums = (self._summed_here if xp is np else self._summed)(x, y, i, j)
-            found = self._cost(sums, x.off[i] + y.off[j])
+            sums = self._summed(i, j)
+            found = self._cost(sums, self.x.off[i] + self.y.off[j])
         if self.metric == "inner":
             return found
-        same = sums.same & x.whole[i] & y.whole[j]
-        return Known(*(xp.where(same, 0.0, array) for array in found))
+        same = sums.same & self.x.whole[i] & self.y.whole[j]
+        return Known(*(np.where(same, 0.0, array) for array in found))
 
-    def _summed_here(self, x: Cloud, y: Cloud, i: Array, j: Array) -> _Sums:
+    def _summed(self, i: Array, j: Array) -> _Sums:
         from kernels.certificates.metrics import loops
 
         kind = {"inner": loops.PRODUCTS, "cityblock": loops.SIZES}.get(self.metric, loops.SQUARES)
@@ -179,51 +139,27 @@ class Exactly:
         few, same = np.empty(len(i), np.int64), np.zeros(len(i), bool)
         ends = cut(len(i), len(i) * self.d, A_THREAD)
         pairs = tuple(_read(index.astype(np.int64, copy=False)) for index in (i, j))
-        points = tuple(map(_read, (x.points.high, x.points.low, y.points.high, y.points.low)))
+        points = tuple(map(_read, (*self.x.points, *self.y.points)))
         in_threads(loops.add_up, ends, (kind, *points, *pairs, high, low, sizes, few))
         if kind != loops.PRODUCTS:
-            in_threads(loops.same, ends, (_read(x.same), _read(y.same), *pairs, same))
+            in_threads(loops.same, ends, (_read(self.x.same), _read(self.y.same), *pairs, same))
         return _Sums(Words(high, low), sizes, few * LOST, same)
-
-    def _summed(self, x: Cloud, y: Cloud, i: Array, j: Array) -> _Sums:
-        """As `_summed_here`."""
-        xp, nothing = self._xp, self._xp.zeros(len(i))
-        if self.metric == "inner":
-            a, b = x.points.high[i], y.points.high[j]
-            high, low = words.product(a, b)
-            lost = xp.where((xp.abs(high) < SMALL_PRODUCT) & (a != 0) & (b != 0), LOST, 0.0).sum(axis=1)
-            return _Sums(words.total(Words(high, low)), xp.abs(high).sum(axis=1), lost, nothing != 0)
-        away = words.minus(_some(x, i), _some(y, j))
-        same = (x.same[i] == y.same[j]).all(axis=1)
-        if self.metric == "cityblock":
-            sign = xp.where(away.high < 0, -1.0, 1.0)
-            return _Sums(words.total(Words(sign * away.high, sign * away.low)), nothing, nothing, same)
-        lost = xp.where((away.high != 0) & (xp.abs(away.high) < SMALL_FACTOR), LOST, 0.0).sum(axis=1)
-        return _Sums(words.total(words.times(away, away)), nothing, lost, same)
 
     def _cost(self, sums: _Sums, off: Array) -> Known:
         """The cost whose sum is known; `off` is what the points of a pair are off by, added up."""
         total, lost = sums.total, sums.lost
-        xp = module_of(lost)
         if self.metric == "inner":
             return Known(-total.high, -total.low, ROUND_UP * 4 * (self.d + 4) * OFF * sums.sizes + 2 * lost)
         error = 4 * (self.d + 4) * OFF * total.high + 2 * lost
         if self.metric in DIRECTIONS:
-            error += 2 * xp.sqrt(total.high) * off + off * off
+            error += 2 * np.sqrt(total.high) * off + off * off
             return Known(total.high / 2, total.low / 2, ROUND_UP * error)  # halving is exact: nothing here is tiny
         if self.metric == "euclidean":
             far = words.root(total)
-            known = xp.where(far.high > 0, far.high, 1.0)
-            error = xp.where(far.high > 0, error / known + 4 * OFF * far.high, xp.sqrt(error))
+            known = np.where(far.high > 0, far.high, 1.0)
+            error = np.where(far.high > 0, error / known + 4 * OFF * far.high, np.sqrt(error))
             total = far
         return Known(total.high, total.low, ROUND_UP * error)
-
-
-def on(xp: Any, array: Any) -> Any:
-    """An array where `xp` has its own, copied from the host or to it where it is not."""
-    if xp is np:
-        return array if isinstance(array, np.ndarray) else np.asarray(array.get())
-    return xp.asarray(array) if isinstance(array, np.ndarray) else array
 
 
 def _read(array: Array) -> Array:
@@ -231,26 +167,19 @@ def _read(array: Array) -> Array:
     return untouched(np.ascontiguousarray(array))
 
 
-def _some(cloud: Cloud, index: Array) -> Words:
-    """Some of the points in two words."""
-    high, low = cloud.points
-    return Words(high[index], low[index] if len(low) else module_of(high).zeros_like(high[index]))
-
-
 def _overlaps(a: Array, b: Array) -> Known:
     """1 - intersection / union of boxes (k, 4); from 0 to 1 where areas are too small to tell.
 
     Each axis of each pair has a unit of its own, in which the wider box is 1/2 to 1 wide: that changes no share.
     """
-    xp = module_of(a)
     shared: list[Words] = []
     alone_a: list[Words] = []
     alone_b: list[Words] = []
     sides: list[tuple[Words, Words]] = []
     for from_, to in ((0, 2), (1, 3)):
-        start, end = xp.maximum(a[:, from_], b[:, from_]), xp.minimum(a[:, to], b[:, to])
+        start, end = np.maximum(a[:, from_], b[:, from_]), np.minimum(a[:, to], b[:, to])
         both = _difference(a[:, to], a[:, from_]), _difference(b[:, to], b[:, from_])
-        _, power = xp.frexp(xp.maximum(both[0].high, both[1].high))
+        _, power = np.frexp(np.maximum(both[0].high, both[1].high))
         shared.append(_times_power(_difference(end, start), -power))
         for box, alone in ((a, alone_a), (b, alone_b)):
             more = words.plus(_difference(box[:, to], end), _difference(start, box[:, from_]))
@@ -262,18 +191,17 @@ def _overlaps(a: Array, b: Array) -> Known:
     outside = words.plus(only_a, only_b)
     apart = (shared[0].high <= 0) | (shared[1].high <= 0)
     known = ~apart & (inside.high >= TOO_SMALL)
-    same = known & xp.stack([part.high == 0 for part in (*alone_a, *alone_b)]).all(axis=0)
+    same = known & np.stack([part.high == 0 for part in (*alone_a, *alone_b)]).all(axis=0)
     union = words.plus(outside, inside)
     hardly = ~apart & ~known & (union.high >= LARGE)  # a share below TOO_SMALL over LARGE
-    share = words.over(outside, Words(xp.where(known, union.high, 1.0), xp.where(known, union.low, 0.0)))
-    off = xp.where(known, 64 * OFF * share.high + BOX_LOST, xp.where(hardly, BOX_LOST, 0.5))
-    high = xp.where(known, share.high, xp.where(apart | hardly, 1.0, 0.5))
-    return Known(high, xp.where(known, share.low, 0.0), xp.where(apart | same, 0.0, off))
+    share = words.over(outside, Words(np.where(known, union.high, 1.0), np.where(known, union.low, 0.0)))
+    off = np.where(known, 64 * OFF * share.high + BOX_LOST, np.where(hardly, BOX_LOST, 0.5))
+    high = np.where(known, share.high, np.where(apart | hardly, 1.0, 0.5))
+    return Known(high, np.where(known, share.low, 0.0), np.where(apart | same, 0.0, off))
 
 
 def _times_power(x: Words, power: Array) -> Words:
-    xp = module_of(x.high)
-    return Words(xp.ldexp(x.high, power), xp.ldexp(x.low, power))
+    return Words(np.ldexp(x.high, power), np.ldexp(x.low, power))
 
 
 def _difference(x: Array, y: Array) -> Words:

@@ -1,13 +1,7 @@
-"""The certificate of assignments between points on a device: the same sweep and the same words, with CuPy's arrays.
-
-Points are sent from the host once more, so nothing that a solver could have written is read. CuPy's operations round
-each result as IEEE 754 says. A cuBLAS that emulates products of float64 has another error than `coarsely.py` proves:
-whoever starts a process that certifies here leaves that off, as it is unless the environment asks for it.
-"""
-
-import cupy
+"""The certificate of assignments between points on a device: its sweep, and the host's arithmetic."""
 
 from kernels.certificates.metrics.assignment import certify_assignment
+from kernels.certificates.metrics.gpu_sweep import near_least
 from kernels.problems import Array
 from kernels.problems.points import PointAssignment
 from kernels.solution import Certificate, Solution
@@ -34,7 +28,7 @@ def arrays(problem: PointAssignment) -> list[Array]:
 
 def certify(problem: PointAssignment, solution: Solution) -> Certificate:
     """As `assignment.certify_assignment`."""
-    found = certify_assignment(problem, solution, xp=cupy)
+    found = certify_assignment(problem, solution, sweep=near_least)
     found.facts["certified_on"] = "gpu"
     return found
 

@@ -1,8 +1,8 @@
-"""What `exactly.py` works out of points that are on the host, compiled: step for step what `words.py` does to arrays.
+"""What `exactly.py` works out of points, compiled: step for step what `words.py` does to arrays.
 
-Nothing may be reordered or fused: the steps are those whose errors `words.py` states, and a sum goes by halves as
-`words.total` does, so that both come to the same bits. LLVM makes vectors of the loops over coordinates but for those
-of a sum, which are short.
+Nothing may be reordered or fused: the steps are those whose errors `words.py` states. A sum goes by halves: the first
+numbers take the last, until one is left. LLVM makes vectors of the loops over coordinates but for those of a sum, which
+are short.
 """
 
 from collections.abc import Callable
@@ -94,7 +94,7 @@ def root(xh: float, xl: float) -> Word:
 
 @inlined
 def total(high: Array, low: Array) -> Word:
-    """`words.total` of some numbers, which are written over."""
+    """The sum of some numbers by halves; they are written over."""
     d = high.size
     while d > 1:
         half = d // 2

@@ -11,12 +11,11 @@ arithmetic", ACM Transactions on Mathematical Software 49 (2023), for the root; 
 (1971) for products of two float64 without error.
 """
 
-import importlib
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from kernels.certificates.rounded import SPLITTER
+from kernels.certificates.rounded import SPLITTER, two_sum
 from kernels.problems.arrays import Array
 
 OFF = 2.0**-100
@@ -28,38 +27,6 @@ class Words(NamedTuple):
     high: Array
     low: Array
 
-    def at(self, index: Array) -> "Words":
-        """Some of the numbers."""
-        return Words(self.high[index], self.low[index])
-
-
-def module_of(array: Any) -> Any:
-    """NumPy, or CuPy for an array on a device: both round each operation as IEEE 754 says, and fuse none."""
-    return np if isinstance(array, np.ndarray) else importlib.import_module("cupy")
-
-
-def two_sum(x: Array, y: Array) -> tuple[Array, Array]:
-    """The sum rounded, and its error: that of `rounded.py`, for arrays on a device too."""
-    s = x + y
-    t = s - x
-    return s, (x - (s - t)) + (y - t)
-
-
-def total(terms: Words) -> Words:
-    """The sums over the last axis of (k, d), halves first: d - 1 sums, in an order that suits a device."""
-    while (d := terms.high.shape[1]) > 1:
-        half, odd = d // 2, d % 2
-        some = plus(_columns(terms, 0, half), _columns(terms, half, 2 * half))
-        if odd:
-            last = plus(_columns(some, 0, 1), _columns(terms, d - 1, d))
-            some.high[:, :1], some.low[:, :1] = last
-        terms = some
-    return Words(terms.high[:, 0], terms.low[:, 0])
-
-
-def _columns(x: Words, first: int, end: int) -> Words:
-    return Words(x.high[:, first:end], x.low[:, first:end])
-
 
 def plus(x: Words, y: Words) -> Words:
     """x + y."""
@@ -67,11 +34,6 @@ def plus(x: Words, y: Words) -> Words:
     t, t_error = two_sum(x.low, y.low)
     v, w = _fast(s, s_error + t)
     return Words(*_fast(v, t_error + w))
-
-
-def minus(x: Words, y: Words) -> Words:
-    """x - y."""
-    return plus(x, Words(-y.high, -y.low))
 
 
 def times(x: Words, y: Words) -> Words:
@@ -91,11 +53,10 @@ def over(x: Words, y: Words) -> Words:
 
 def root(x: Words) -> Words:
     """The square root of x >= 0."""
-    xp = module_of(x.high)
-    first = xp.sqrt(x.high)
+    first = np.sqrt(x.high)
     p, error = product(first, first)
     rest = ((x.high - p) - error) + x.low
-    return Words(*_fast(first, rest / xp.where(first > 0, 2 * first, 1.0)))
+    return Words(*_fast(first, rest / np.where(first > 0, 2 * first, 1.0)))
 
 
 def product(x: Array, y: Array) -> tuple[Array, Array]:

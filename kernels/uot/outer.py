@@ -22,6 +22,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+
 from kernels.deadline import Deadline
 from kernels.solution import Termination
 from kernels.uot.marginals import Marginals, SweepState, Vector
@@ -90,16 +92,23 @@ class Anderson:
         kept = min(self.count, self.memory)
         if not kept:
             return mapped
-        differences = self.residuals[:kept]
-        weighted = differences * weights
-        normal = weighted @ differences.T
-        size = float(normal.trace()) / kept
+        shares = self._shares(self.residuals[:kept], residual / self.unit, weights)
+        return mapped if shares is None else mapped - self._limited(shares @ self.steps[:kept])
+
+    def _shares(self, differences: Vector, residual: Vector, weights: Vector) -> Vector | None:
+        """What each difference takes part in the residual with; None where the numbers left float64.
+
+        The equations are few: the host solves them, wherever the vectors are. A GPU's library would be loaded for it,
+        which takes 2.6 s of a worker's first problem.
+        """
+        kept, weighted = len(differences), differences * weights
+        both = self.xp.empty((kept, kept + 1))
+        both[:, :kept], both[:, kept] = weighted @ differences.T, weighted @ residual
+        here = both if isinstance(both, np.ndarray) else both.get()
+        normal, size = here[:, :kept], float(here[:, :kept].trace()) / kept
         if not (0 < size < math.inf):
-            return mapped
-        normal += RIDGE * size * self.xp.eye(kept)
-        return mapped - self._limited(
-            self.xp.linalg.solve(normal, weighted @ (residual / self.unit)) @ self.steps[:kept]
-        )
+            return None
+        return self.xp.asarray(np.linalg.solve(normal + RIDGE * size * np.eye(kept), here[:, kept]))
 
     def refuse(self) -> None:
         """Take back the last step: forget every difference, and step less far."""

@@ -1,5 +1,6 @@
 """The certificate of points on a device: its sweep leaves out no pair that matters, and its words are the CPU's."""
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -21,7 +22,7 @@ LAP = SOLVERS["lap"]
 SHAPES = [(40, 40, 3), (30, 45, 9), (45, 30, 9), (7, 250, 5), (300, 3, 20)]
 
 
-def by_arrays(costs: Costs, sign: int, price: Array, most: int) -> Near:
+def by_arrays(costs: Costs, sign: int, price: Array, most: int) -> Callable[[], Near]:
     """What sweep.cu does."""
     relative, off = costs.by_differences()
     with np.errstate(under="ignore"):
@@ -32,7 +33,7 @@ def by_arrays(costs: Costs, sign: int, price: Array, most: int) -> Near:
     kept = nets - error <= limit[:, None]
     kept[kept.sum(axis=1) > most] = False
     lines, others = np.nonzero(kept)
-    return Near(lines, others, low, widest)
+    return lambda: Near(lines, others, low, widest)
 
 
 def worked_out(costs: Costs, relative: float, off: Array) -> tuple[Array, Array]:
@@ -109,7 +110,7 @@ def test_no_pair_that_attains_the_minimum_is_left_out(sweep: Sweep, metric: str,
         costs = Costs(x, y, metric)
         known = costs.exact(*(index.ravel() for index in np.indices((9, 14)))).high.reshape(9, 14)
         price = rng.choice(known.ravel(), 14) if seed % 2 else rng.normal(size=14)
-        found = sweep(costs, sign, price, 256)
+        found = sweep(costs, sign, price, 256)()
         near = set(zip(found.lines.tolist(), found.others.tolist(), strict=True))
         for i, line in enumerate(least_of(x, y, metric, sign, price)):
             assert {(i, j) for j in line} <= near
@@ -137,7 +138,7 @@ def least_of(x: Array, y: Array, metric: str, sign: int, price: Array) -> list[l
 def test_whole_coordinates_leave_no_error(sweep: Sweep, metric: str) -> None:
     rng = np.random.default_rng(4)
     x, y = rng.integers(-3, 4, (2, 50, 6)).astype(float)
-    near = sweep(Costs(x, y, metric), 1, np.zeros(50), 256)
+    near = sweep(Costs(x, y, metric), 1, np.zeros(50), 256)()
     table, _ = exact.table({"x": x, "y": y}, {"metric": metric})
     least = [min(row) for row in table]
     assert near.low.tolist() == least
@@ -162,7 +163,7 @@ def test_some_lines_have_too_many(sweep: Sweep) -> None:
     """A line of ties beside lines without any."""
     x = np.concatenate([np.zeros((1, 4)), np.random.default_rng(0).normal(size=(9, 4))])
     y = np.concatenate([np.eye(4), np.random.default_rng(1).normal(size=(30, 4)) + 2])
-    near = sweep(Costs(x, y, "euclidean"), 1, np.zeros(34), 3)
+    near = sweep(Costs(x, y, "euclidean"), 1, np.zeros(34), 3)()
     assert 0 not in near.lines
     assert set(range(1, 10)) <= set(near.lines.tolist())
     assert near.low[0] == pytest.approx(1.0)

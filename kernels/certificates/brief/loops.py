@@ -59,6 +59,15 @@ def rounded(words: tuple[float, float, float, float], side: float) -> tuple[floa
 
 
 @jit
+def total(values: Array, side: float) -> tuple[float, bool]:
+    """The sum of values (k,) rounded towards `side` infinity, and whether it is that of the exact sum."""
+    words = (0.0, 0.0, 0.0, 0.0)
+    for value in values:
+        words = added(words, value)
+    return rounded(words, side)
+
+
+@jit
 def prove_integers(
     weights: Array, maximize: bool, assignment: Array, u: Array, v: Array, most: int
 ) -> tuple[bool, Any, Any, Any, Any, Any]:

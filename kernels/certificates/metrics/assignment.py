@@ -29,6 +29,7 @@ from kernels.certificates.metrics.coarsely import Block, Costs
 from kernels.certificates.metrics.exactly import Known
 from kernels.certificates.rounded import add_down, sub_down, sum_down, sum_up, two_sum
 from kernels.problems import UNASSIGNED, Array
+from kernels.problems.arrays import untouched
 from kernels.problems.metrics import THREADS
 from kernels.problems.points import PointAssignment
 from kernels.solution import Certificate, Solution, Termination, unheard
@@ -39,6 +40,8 @@ SMALL = 1 << 20
 """Coordinates of all pairs of a small problem."""
 WIDER, LEAST = 2.0**-50, 2.0**-1000
 """More than what rounding makes of a difference of a cost and a price: relative, and at all."""
+MORE = 1 + 2.0**-30
+"""More than what rounding makes of a sum of up to 2^22 numbers of one sign; numbers too small for that add exactly."""
 ENDINGS = tuple(word for word in WORST if word is not Termination.INFEASIBLE)
 
 
@@ -54,8 +57,8 @@ class Near(NamedTuple):
     widest: Array
 
 
-Sweep = Callable[[Costs, int, Array, int], Near]
-"""(costs, sign, prices, MOST) -> what is left."""
+Sweep = Callable[[Costs, int, Array, int], Callable[[], Near]]
+"""(costs, sign, prices, MOST) -> a call that waits for what is left."""
 
 
 class Least(NamedTuple):
@@ -86,19 +89,20 @@ def certify_assignment(
     given, claimed = (u, v) if turned else (v, u)
     lines, others = (points.y, points.x) if turned else (points.x, points.y)
     costs = Costs(lines, others, points.metric)
+    price = dual.usable(given[None], m != n)[0]
+    near = None if sweep is None else sweep(costs, sign, price, MOST)  # under way from here on
     proof, pairs = _pairs(costs, solution, sign, turned, min(m, n))
     if proof.why:
         return Certificate(None, None, None, None, 0, False, proof.why)
-    price = dual.usable(given[None], m != n)[0]
-    if sweep is not None:
-        least = _of_near(costs, sign, price, sweep(costs, sign, price, MOST))
+    if near is not None:
+        least = _of_near(costs, sign, price, near(), pairs)
     elif boxed.suits(problem):
         least = _boxed(costs, price, pairs, progress)
     else:
         least = _swept(costs, sign, price, progress)
     found = dual.Lines(least.high[None], least.low[None], np.zeros((1, min(m, n)), bool))
     proof.violation = dual.violations(found, claimed[None], given[None], m != n)[0].item()
-    total = sum_down(np.concatenate([least.high, least.low, price]))
+    total = _total(-1, least.high, least.low, price)
     proof.bound = total if np.isfinite(total) else None
     _judge(proof, pairs, least, price, costs)
     proof.objective = None if proof.objective is None else sign * proof.objective + 0
@@ -145,7 +149,8 @@ def _pairs(costs: Costs, solution: Solution, sign: int, turned: bool, wanted: in
     lines, others = (columns, rows) if turned else (rows, columns)
     known = costs.exact(lines, others)
     if not proof.unassigned:
-        proof.objective = sum_up(np.concatenate([sign * known.high, sign * known.low, known.error]))
+        errors = known.error.sum(keepdims=True) * MORE
+        proof.objective = _total(1, sign * known.high, sign * known.low, errors)
     return proof, _Pairs(lines, others, known)
 
 
@@ -201,11 +206,19 @@ def _swept(costs: Costs, sign: int, price: Array, heard: Callable[[float], None]
     return Least(*found)
 
 
-def _of_near(costs: Costs, sign: int, price: Array, near: Near) -> Least:
+def _of_near(costs: Costs, sign: int, price: Array, near: Near, pairs: _Pairs) -> Least:
     """Lower ends, from the pairs that a sweep left."""
     high = sub_down(near.low, WIDER * (np.abs(near.low) + 2 * near.widest + LEAST))
-    low = np.zeros(len(high))
-    _smallest_of(near.lines, *_nets(costs.exact(near.lines, near.others), sign, price[near.others]), high, low)
+    low, at = np.zeros(len(high)), np.full(len(high), -1)
+    at[pairs.lines] = np.arange(len(pairs.lines))
+    at = at[near.lines]
+    at[(at >= 0) & (np.append(pairs.others, -1)[at] != near.others)] = -1
+    new = np.flatnonzero(at < 0)  # the chosen pairs, half of all that are left, are worked out already
+    worked_out = costs.exact(near.lines[new], near.others[new])
+    known = Known(*(np.append(of_pairs, 0.0)[at] for of_pairs in pairs.costs))
+    for whole, part in zip(known, worked_out, strict=True):
+        whole[new] = part
+    _smallest_of(near.lines, *_nets(known, sign, price[near.others]), high, low)
     return Least(high, low)
 
 
@@ -249,6 +262,17 @@ def _smallest_of(lines: Array, nets: Array, rests: Array, high: Array, low: Arra
     low[where] = np.minimum.reduceat(np.where(nets == high[lines], rests, np.inf), starts)
 
 
+def _total(side: int, *terms: Array) -> float:
+    """The exact sum of all terms rounded towards `side` infinity, by compiled code where that has words enough."""
+    from kernels.certificates.brief import loops  # compiled
+
+    values = np.concatenate(terms)
+    found, is_exact = loops.total(untouched(values), float(side))
+    if is_exact:
+        return float(found)
+    return sum_down(values) if side < 0 else sum_up(values)
+
+
 def _judge(proof: plain._Proof, pairs: _Pairs, least: Least, price: Array, costs: Costs) -> None:
     """The gap in min form, and the word that it earns."""
     if proof.objective is not None and proof.bound is not None:
@@ -263,7 +287,7 @@ def _is_closed(proof: plain._Proof, pairs: _Pairs, least: Least, price: Array, c
     if gap is None or gap <= 0:
         return gap == 0
     cost = np.maximum(np.abs(pairs.costs.high) - np.abs(pairs.costs.low) - pairs.costs.error, 0)
-    sizes = sum_down(np.concatenate([cost, np.abs(least.high[pairs.lines]), np.abs(price[pairs.others])]))
+    sizes = _total(-1, cost, np.abs(least.high[pairs.lines]), np.abs(price[pairs.others]))
     if gap > plain.TOO_MUCH or np.ldexp(gap, plain.OF_PAIRS) > sizes:
         return False
     return bool(gap <= plain._share(abs(proof.objective or 0.0)) or gap <= plain._share(_natural_scale(costs)))

@@ -3,6 +3,7 @@
 Coordinates are sent from the host, so nothing that a solver could have written is read.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import cupy
@@ -32,7 +33,7 @@ SWEEP = np.dtype(
 )
 
 
-def near_least(costs: Costs, sign: int, price: Array, most: int) -> Near:
+def near_least(costs: Costs, sign: int, price: Array, most: int) -> Callable[[], Near]:
     """As `assignment.Sweep`."""
     (m, n), pieces = costs.shape, _pieces(costs.shape[1])
     relative, off = costs.by_differences()
@@ -48,18 +49,21 @@ def near_least(costs: Costs, sign: int, price: Array, most: int) -> Near:
     }
     launch = _Launch(_kind(costs.metric), there, relative=relative, m=m, n=n, d=costs.d, sign=sign)
     launch.given["pieces"], launch.given["most"] = pieces, most
-    blocks = (-(-m // ROWS), pieces)
-    launch("least_of_rows", blocks)
+    launch("least_of_rows", (-(-m // ROWS), pieces))
     launch("join", (-(-m // THREADS),))
-    launch("near_least", blocks)
-    counts = there["count"].get()
-    kept = np.where(counts <= most, counts, 0).astype(np.int64)
-    ends = np.cumsum(kept)
-    found = cupy.empty(max(1, int(ends[-1])), np.int32)
-    launch.of(start=cupy.asarray(np.where(kept > 0, ends - kept, -1)), found=found)
-    launch("gather", (m,))
-    low, widest, _ = there["row"].get()
-    return Near(np.repeat(np.arange(m), kept), found.get()[: ends[-1]].astype(np.int64), low, widest)
+    launch("near_least", (m, pieces))
+
+    def fetched() -> Near:
+        counts = there["count"].get()
+        kept = np.where(counts <= most, counts, 0).astype(np.int64)
+        ends = np.cumsum(kept)
+        found = cupy.empty(max(1, int(ends[-1])), np.int32)
+        launch.of(start=cupy.asarray(np.where(kept > 0, ends - kept, -1)), found=found)
+        launch("gather", (m,))
+        low, widest, _ = there["row"].get()
+        return Near(np.repeat(np.arange(m), kept), found.get()[: ends[-1]].astype(np.int64), low, widest)
+
+    return fetched
 
 
 def _pieces(n: int) -> int:

@@ -8,7 +8,8 @@
 //   least_of_rows:  a block some rows and a piece of the columns: of each row the smallest c - v + e and c - v - e
 //                   there, and the largest e
 //   join:           a thread a row: the same over all pieces, and `limit`, up to which a pair is kept
-//   near_least:     a block as there: columns with c - v - e <= limit, at most `most` of a row, and their number
+//   near_least:     a block a row and a piece, of which next to none hold such a pair: columns with c - v - e <= limit,
+//                   at most `most` of a row, and their number
 //   gather:         a block a row: the kept columns of rows with not too many, one row after the other
 //
 // A tile is ROWS x THREADS * COLUMNS pairs. A piece is every `pieces`-th tile of some rows.
@@ -63,13 +64,14 @@ struct Sweep {
     int d, sign, pieces, most;
 };
 
-// The sums over coordinates of the tile's pairs: rows from `first` on, columns `column` and each THREADS further.
-// Lines beyond the last are worked out as the last.
+// The sums over coordinates of N rows from `first` on, and of columns `column` and each THREADS further. Lines beyond
+// the last are worked out as the last.
+template <int N>
 __device__ __forceinline__ void sums(const Sweep& given, long long first, long long column,
-                                     double (&total)[ROWS][COLUMNS]) {
-    const double* from[ROWS];
+                                     double (&total)[N][COLUMNS]) {
+    const double* from[N];
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) {
+    for (int r = 0; r < N; r++) {
         from[r] = given.x + (first + r < given.m ? first + r : given.m - 1) * given.d;
 #pragma unroll
         for (int c = 0; c < COLUMNS; c++) total[r][c] = 0;
@@ -82,7 +84,7 @@ __device__ __forceinline__ void sums(const Sweep& given, long long first, long l
 #pragma unroll
         for (int c = 0; c < COLUMNS; c++) other[c] = __ldg(given.turned + k * given.n + at[c]);
 #pragma unroll
-        for (int r = 0; r < ROWS; r++) {
+        for (int r = 0; r < N; r++) {
             const double own = __ldg(from[r] + k);
 #pragma unroll
             for (int c = 0; c < COLUMNS; c++) {
@@ -97,16 +99,17 @@ __device__ __forceinline__ void sums(const Sweep& given, long long first, long l
     }
 }
 
-// 1 less intersection over union of the tile's boxes; -1 where they are too small to tell.
+// 1 less intersection over union of as many boxes; -1 where they are too small to tell.
+template <int N>
 __device__ __forceinline__ void shares(const Sweep& given, long long first, long long column,
-                                       double (&total)[ROWS][COLUMNS]) {
+                                       double (&total)[N][COLUMNS]) {
 #pragma unroll
     for (int c = 0; c < COLUMNS; c++) {
         const long long at = column + c * THREADS < given.n ? column + c * THREADS : given.n - 1;
         const double *y = given.turned + at, left = y[0], low = y[given.n], right = y[2 * given.n];
         const double high = y[3 * given.n], area = __dmul_rn(__dsub_rn(right, left), __dsub_rn(high, low));
 #pragma unroll
-        for (int r = 0; r < ROWS; r++) {
+        for (int r = 0; r < N; r++) {
             const double* box = given.x + (first + r < given.m ? first + r : given.m - 1) * 4;
             const double width = fmax(__dsub_rn(fmin(box[2], right), fmax(box[0], left)), 0.0);
             const double height = fmax(__dsub_rn(fmin(box[3], high), fmax(box[1], low)), 0.0);
@@ -139,8 +142,9 @@ __device__ __forceinline__ double cost_of(double total, double relative, double 
 #endif
 }
 
+template <int N>
 __device__ __forceinline__ void add_up(const Sweep& given, long long first, long long column,
-                                       double (&total)[ROWS][COLUMNS]) {
+                                       double (&total)[N][COLUMNS]) {
 #if KIND == OVERLAPS
     shares(given, first, column, total);
 #else
@@ -228,26 +232,26 @@ extern "C" __global__ void __launch_bounds__(THREADS) join(const Sweep given) {
     given.row[2 * given.m + row] = best + WIDER * (fabs(best) + 2 * widest + LEAST);
 }
 
-// Grid, Block, Requires, Work: as least_of_rows. Shared: none. Reads: x, turned, price, off, row. Writes: count, near.
+// Grid: (rows, pieces). Block: THREADS. Requires: as least_of_rows. Shared: none. Reads: x, turned, price, off, part, row.
+// Writes: count, near. Work: pieces * m, and a piece's for each that has a pair to keep.
 extern "C" __global__ void __launch_bounds__(THREADS) near_least(const Sweep given) {
-    const long long first = (long long)blockIdx.x * ROWS;
+    const long long row = blockIdx.x;
+    const double limit = given.row[2 * given.m + row];
+    if (given.part[blockIdx.y * given.m + row] > limit) return;  // the whole block
     for (long long tile = blockIdx.y; tile * TILE < given.n; tile += given.pieces) {
         const long long column = tile * TILE + threadIdx.x;
-        double total[ROWS][COLUMNS];
-        add_up(given, first, column, total);
+        double total[1][COLUMNS];
+        add_up(given, row, column, total);
 #pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-#pragma unroll
-            for (int c = 0; c < COLUMNS; c++) {
-                const long long at = column + c * THREADS, row = first + r;
-                if (row >= given.m || at >= given.n) continue;
-                double error;
-                const double net = net_of(given, row, at, total[r][c], error);
-                if (__dsub_rn(net, error) <= given.row[2 * given.m + row]) {
-                    // Which column comes first does not matter: whoever reads them looks for a minimum.
-                    const int place = atomicAdd(given.count + row, 1);
-                    if (place < given.most) given.near[row * given.most + place] = (int)at;
-                }
+        for (int c = 0; c < COLUMNS; c++) {
+            const long long at = column + c * THREADS;
+            if (at >= given.n) continue;
+            double error;
+            const double net = net_of(given, row, at, total[0][c], error);
+            if (__dsub_rn(net, error) <= limit) {
+                // Which column comes first does not matter: whoever reads them looks for a minimum.
+                const int place = atomicAdd(given.count + row, 1);
+                if (place < given.most) given.near[row * given.most + place] = (int)at;
             }
         }
     }

@@ -5,7 +5,7 @@ import importlib
 import importlib.util
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, Protocol
 
@@ -255,6 +255,11 @@ class Solver(Generic[Problem, OptionsOf]):
         """
         modules = [importlib.import_module(name) for name in (self.modules[device], *self.compiled_proofs)]
         return [step for module in modules for step in getattr(module, "STEPS", (module.warm_up,))]
+
+    def larger(self, device: Device) -> Iterator[tuple[Inputs, dict[str, Any]]]:
+        """Inputs and options of problems for which a device compiles what it does not for small ones, if it has any."""
+        found = getattr(importlib.import_module(self.modules[device]), "larger", None)
+        return iter(()) if found is None else found()
 
 
 def _module(name: str) -> Any:

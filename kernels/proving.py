@@ -21,6 +21,8 @@ from kernels.solution import Certificate, Solution, Termination
 from kernels.unproved import unproved
 
 T = TypeVar("T")
+APART = ("h2d", "d2h", "costs")
+"""What a solver may count by itself: the ways to the device and back, and the costs of points."""
 NEXT_TO_NONE_S = 0.25
 """So long a job may run past its limit for an answer where it has none yet."""
 
@@ -136,8 +138,8 @@ def consistent(certificate: Certificate) -> Certificate:
 
 
 def _apart(spent: Mapping[str, float], solution: Solution) -> dict[str, float]:
-    """The same without what a solver counts as its way to the device and back: an answer's times add up."""
-    moved = sum(solution.timings_ms.get(name, 0.0) for name in ("h2d", "d2h"))
+    """The same without what a solver counts by itself, so that an answer's times add up."""
+    moved = sum(solution.timings_ms.get(name, 0.0) for name in APART)
     return {**spent, "solve": max(0.0, spent["solve"] - moved)}
 
 

@@ -19,7 +19,7 @@ from kernels.problems import Array
 SOURCE = "certificates/metrics/sweep.cu"
 KINDS = ("sqeuclidean", "euclidean", "cityblock", "inner", "directions", "iou")
 """Metrics in the order of the source's."""
-THREADS, ROWS, COLUMNS = 128, 8, 2
+THREADS, ROWS, COLUMNS = 64, 8, 4
 MOST_PIECES = 32
 """What a row has of them: enough blocks for a device, few partial minima."""
 POINTERS = ("x", "turned", "price", "off", "part", "row", "count", "near", "start", "found")

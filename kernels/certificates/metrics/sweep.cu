@@ -40,9 +40,9 @@
 
 #define WARP 32
 #define ALL_LANES 0xffffffffu
-#define THREADS 128
+#define THREADS 64
 #define ROWS 8
-#define COLUMNS 2
+#define COLUMNS 4
 #define TILE (THREADS * COLUMNS)
 #define NONE_YET __longlong_as_double(0x7ff0000000000000ll)
 #define UNIT 0x1p-53
@@ -79,6 +79,7 @@ __device__ __forceinline__ void sums(const Sweep& given, long long first, long l
     long long at[COLUMNS];
 #pragma unroll
     for (int c = 0; c < COLUMNS; c++) at[c] = column + c * THREADS < given.n ? column + c * THREADS : given.n - 1;
+#pragma unroll 2
     for (int k = 0; k < given.d; k++) {
         double other[COLUMNS];
 #pragma unroll

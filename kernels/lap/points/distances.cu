@@ -15,48 +15,75 @@
 #include "device/uniform.cuh"
 #include "lap/points/layout.py"
 
-// Grid: columns over THREADS, rows over ROWS. Block: THREADS, a column each. Shared: none. Reads: x, turned. Writes: cost.
-// Requires: kind as METRICS of problems/metrics.py counts them.
-// Work: m * n * d differences. y is read m / ROWS times, from the cache.
-extern "C" __global__ void __launch_bounds__(THREADS) distances(const __grid_constant__ DistancesArgs args) {
-    const int kind = uniform(args.kind), halved = uniform(args.halved);
-    const double *points = args.x, *turned = args.turned;
+// The costs of ROWS rows from `first` on, and of columns `column` and each THREADS further. Lines beyond the last are
+// worked out as the last and not kept.
+template <bool SQUARED>
+__device__ __forceinline__ void write_tile(const DistancesArgs& args, long long first, long long column) {
+    const int kind = uniform(args.kind), halved = uniform(args.halved), dimension = uniform(args.d);
     const long long n_rows = args.m, n_cols = args.n;
-    const int dimension = args.d;
-    const long long j = (long long)blockIdx.x * THREADS + threadIdx.x, first = (long long)blockIdx.y * ROWS;
-    if (j >= n_cols) return;
-    double total[ROWS] = {};
-    for (int k = 0; k < dimension; k++) {
-        const double other = __ldg(turned + k * n_cols + j);
+    const double* points[ROWS];
+    const double* other[COLS];
 #pragma unroll
-        for (int each = 0; each < ROWS; each++) {
-            const long long i =
-                first + each < n_rows ? first + each : n_rows - 1;  // rows beyond the last are worked out and not kept
-            const double away = __ldg(points + i * dimension + k) - other;
-            total[each] += kind == CITYBLOCK ? fabs(away) : away * away;
+    for (int r = 0; r < ROWS; r++) points[r] = args.x + min(first + r, n_rows - 1) * dimension;
+#pragma unroll
+    for (int c = 0; c < COLS; c++) other[c] = args.turned + min(column + c * THREADS, n_cols - 1);
+    double total[ROWS][COLS] = {};
+#pragma unroll 2
+    for (int k = 0; k < dimension; k++) {
+        double own[COLS];
+#pragma unroll
+        for (int c = 0; c < COLS; c++) own[c] = __ldg(other[c] + k * n_cols);
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const double point = __ldg(points[r] + k);
+#pragma unroll
+            for (int c = 0; c < COLS; c++) {
+                const double away = point - own[c];
+                total[r][c] += SQUARED ? away * away : fabs(away);
+            }
         }
     }
 #pragma unroll
-    for (int each = 0; each < ROWS; each++) {
-        const double found = kind == EUCLIDEAN ? sqrt(total[each]) : halved ? 0.5 * total[each] : total[each];
-        if (first + each < n_rows) args.cost[(first + each) * n_cols + j] = found;
+    for (int r = 0; r < ROWS; r++) {
+#pragma unroll
+        for (int c = 0; c < COLS; c++) {
+            const long long at = column + c * THREADS;
+            const double sum = total[r][c], found = kind == EUCLIDEAN ? sqrt(sum) : halved ? 0.5 * sum : sum;
+            if (first + r < n_rows && at < n_cols) args.cost[(first + r) * n_cols + at] = found;
+        }
+    }
+}
+
+// Grid: rows over ROWS, columns over THREADS * COLS. Block: THREADS, COLS columns each. Shared: none. Reads: x,
+// turned. Writes: cost. Requires: kind as METRICS of problems/metrics.py counts them.
+// Work: m * n * d differences. y is read m / ROWS times, from the cache.
+extern "C" __global__ void __launch_bounds__(THREADS) distances(const __grid_constant__ DistancesArgs args) {
+    const long long first = (long long)blockIdx.x * ROWS;
+    const long long column = (long long)blockIdx.y * THREADS * COLS + threadIdx.x;
+    if (uniform(args.kind) == CITYBLOCK) write_tile<false>(args, first, column);
+    else write_tile<true>(args, first, column);
+}
+
+// The costs of ROWS boxes from `first` on with the box of a column.
+__device__ __forceinline__ void write_overlaps(const OverlapsArgs& args, long long first, long long column) {
+    const double* box = args.turned + column;
+    const long long n_rows = args.m, n_cols = args.n;
+    const double x1 = box[0], y1 = box[n_cols], x2 = box[2 * n_cols], y2 = box[3 * n_cols];
+    const double area = (x2 - x1) * (y2 - y1);
+    for (int each = 0; each < ROWS && first + each < n_rows; each++) {
+        const double* own = args.x + (first + each) * 4;
+        const double width = fmin(x2, own[2]) - fmax(x1, own[0]), height = fmin(y2, own[3]) - fmax(y1, own[1]);
+        const double both = width > 0 && height > 0 ? width * height : 0;
+        const double alone = fmax(0.0, area + (own[2] - own[0]) * (own[3] - own[1]) - 2 * both);
+        args.cost[(first + each) * n_cols + column] = both > 0 ? alone / (alone + both) : 1.0;
     }
 }
 
 // Grid, Block, Shared, Reads, Writes: as `distances`. Requires: d 4, x1 <= x2 and y1 <= y2.
 // Work: m * n overlaps. Boxes that share no area cost 1, also where neither has any.
 extern "C" __global__ void __launch_bounds__(THREADS) overlaps(const __grid_constant__ OverlapsArgs args) {
-    const double* turned = args.turned;
-    const long long n_rows = args.m, n_cols = args.n;
-    const long long j = (long long)blockIdx.x * THREADS + threadIdx.x, first = (long long)blockIdx.y * ROWS;
-    if (j >= n_cols) return;
-    const double x1 = turned[j], y1 = turned[n_cols + j], x2 = turned[2 * n_cols + j], y2 = turned[3 * n_cols + j];
-    const double area = (x2 - x1) * (y2 - y1);
-    for (int each = 0; each < ROWS && first + each < n_rows; each++) {
-        const double* box = args.x + (first + each) * 4;
-        const double width = fmin(x2, box[2]) - fmax(x1, box[0]), height = fmin(y2, box[3]) - fmax(y1, box[1]);
-        const double both = width > 0 && height > 0 ? width * height : 0;
-        const double alone = fmax(0.0, area + (box[2] - box[0]) * (box[3] - box[1]) - 2 * both);
-        args.cost[(first + each) * n_cols + j] = both > 0 ? alone / (alone + both) : 1.0;
-    }
+    const long long first = (long long)blockIdx.x * ROWS;
+    const long long column = (long long)blockIdx.y * THREADS * COLS + threadIdx.x;
+    for (int each = 0; each < COLS && column + each * THREADS < args.n; each++)
+        write_overlaps(args, first, column + each * THREADS);
 }

@@ -15,7 +15,7 @@ from kernels import gpu_locked
 from kernels.cuda import kernel
 from kernels.lap import gpu_memory
 from kernels.lap.auto.gpu_forest import MOST_ROWS
-from kernels.lap.points.layout import DISTANCES_ARGS, OVERLAPS_ARGS, ROWS, THREADS
+from kernels.lap.points.layout import COLS, DISTANCES_ARGS, OVERLAPS_ARGS, ROWS, THREADS
 from kernels.problems import Array, InvalidProblem
 from kernels.problems.arrays import Floats
 from kernels.problems.metrics import DIRECTIONS, METRICS, prepared
@@ -75,7 +75,7 @@ def costs_on_device(problem: PointAssignment) -> tuple[Floats, float]:
 
 
 def _launch_distances(x: Any, turned: Any, metric: str, cost: Any) -> None:
-    """One thread a column and ROWS rows: a coordinate of y is read once for all of them."""
+    """A thread has some rows and some columns: a coordinate is read once for all pairs of it."""
     kind = METRICS.index("sqeuclidean" if metric in DIRECTIONS else metric)
     launch = kernel("lap/points/distances.cu", "distances", cooperative=False)
     (m, n), halved = cost.shape, metric in DIRECTIONS
@@ -92,4 +92,4 @@ def _launch_overlaps(x: Any, turned: Any, cost: Any) -> None:
 
 def _grid(cost: Any) -> tuple[int, int]:
     m, n = cost.shape
-    return -(-n // THREADS), -(-m // ROWS)
+    return -(-m // ROWS), -(-n // (THREADS * COLS))

@@ -3,8 +3,8 @@
 from kernels.layout import enumeration, parameter
 from kernels.problems.metrics import METRICS
 
-THREADS, ROWS = 256, 8
-"""Columns of a block, and rows of a thread."""
+THREADS, ROWS, COLS = 64, 8, 4
+"""Of a block, and rows and columns of a thread."""
 
 CLOUDS = """
     const double* __restrict__ x       // [m, d]
@@ -24,6 +24,6 @@ DISTANCES_ARGS = parameter(
     """,
 )
 OVERLAPS_ARGS = parameter("OverlapsArgs", CLOUDS)
-SIZES = f"constexpr int THREADS = {THREADS}, ROWS = {ROWS};"
+SIZES = f"constexpr int THREADS = {THREADS}, ROWS = {ROWS}, COLS = {COLS};"
 KINDS = enumeration("Kind", tuple(name.upper() for name in METRICS))
 CUDA = "\n".join([SIZES, KINDS, DISTANCES_ARGS.text, OVERLAPS_ARGS.text])

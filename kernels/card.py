@@ -218,11 +218,21 @@ class Solver(Generic[Problem, OptionsOf]):
 
     def demonstrations(self) -> tuple[Demonstration, ...]:
         """Problems that show this solver, each with a check of the answer; none where its folder has no `shown`."""
+        found = self._beside("shown")
+        return () if found is None else tuple(found.demonstrations())
+
+    def larger(self) -> Iterator[tuple[Inputs, dict[str, Any]]]:
+        """Inputs and options of problems for which a GPU compiles what it does not for small ones, if there are any."""
+        found = self._beside("larger")
+        return iter(()) if found is None else found.larger()
+
+    def _beside(self, name: str) -> Any:
+        """A module of the solver's folder, if it has that one."""
         room = next(iter(self.modules.values()))
         while room := room.rpartition(".")[0]:
-            if importlib.util.find_spec(f"{room}.shown") is not None:
-                return tuple(importlib.import_module(f"{room}.shown").demonstrations())
-        return ()
+            if importlib.util.find_spec(f"{room}.{name}") is not None:
+                return importlib.import_module(f"{room}.{name}")
+        return None
 
     def solve(self, problem: Problem, options: OptionsOf, deadline: Deadline, device: Device = "cpu") -> Solution:
         """Run the solver of `device`. Raises KeyError when this solver has none for it."""
@@ -255,11 +265,6 @@ class Solver(Generic[Problem, OptionsOf]):
         """
         modules = [importlib.import_module(name) for name in (self.modules[device], *self.compiled_proofs)]
         return [step for module in modules for step in getattr(module, "STEPS", (module.warm_up,))]
-
-    def larger(self, device: Device) -> Iterator[tuple[Inputs, dict[str, Any]]]:
-        """Inputs and options of problems for which a device compiles what it does not for small ones, if it has any."""
-        found = getattr(importlib.import_module(self.modules[device]), "larger", None)
-        return iter(()) if found is None else found()
 
 
 def _module(name: str) -> Any:

@@ -224,7 +224,7 @@ def _undo_unsold_prices(run: AuctionRun, ended: Termination) -> Termination:
     prices, row_of = run.device.buffers["prices"], run.device.buffers["row_of"]
     for attempt in range(4):
         unsold = (row_of < 0) & (prices > 0)
-        if ended not in (Termination.OPTIMAL, Termination.GAP_REACHED) or not bool(unsold.any()):
+        if ended not in (Termination.OPTIMAL, Termination.GAP_REACHED) or not unsold.get().any():
             return ended
         if attempt == 3:
             run.device.buffers["column_of"].fill(UNASSIGNED)

@@ -1,7 +1,6 @@
 """Entropic unbalanced optimal transport on the GPU: one read of the costs per iteration, no host in the loop."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import cupy as cp
 import numpy as np
@@ -9,7 +8,6 @@ import numpy as np
 from kernels.deadline import Deadline
 from kernels.gpu_room import bytes_free
 from kernels.papers import SYSTEMS
-from kernels.problems import Inputs
 from kernels.problems.exact_transport import ExactTransport
 from kernels.problems.marginal_transport import MarginalTransport
 from kernels.problems.several import SeveralTransports
@@ -34,8 +32,6 @@ if TYPE_CHECKING:
 
 RANKED = 4096
 """Rows and columns of the problem that warms several devices up."""
-LARGER, SQUARE = ((700, 3), (4096, 3), (20_000, 3), (5000, 50)), 3000
-"""Points and coordinates, and rows and columns of costs, that are worth running ahead."""
 SMALL = 1 << 12  # entries below which float64 costs no time
 
 
@@ -138,19 +134,6 @@ def _storage(problem: UnbalancedTransport, options: "TransportOptions", spread: 
 def _small(problem: UnbalancedTransport) -> bool:
     m, n = problem.shape
     return m * n < SMALL
-
-
-def larger() -> Iterator[tuple[Inputs, dict[str, Any]]]:
-    """Problems that take other ways than small ones: a loop of the host's, whose vectors are CuPy's.
-
-    CuPy compiles a sum or a largest number anew for other lengths.
-    """
-    rng = np.random.default_rng(0)
-    for dtype in (np.float32, np.float64):
-        for n, dimension in LARGER:
-            x, y = rng.random((2, n, dimension)).astype(dtype)
-            yield {"x": x, "y": y}, {"output": "potentials"}
-        yield {"cost": rng.random((SQUARE, SQUARE)).astype(dtype)}, {}
 
 
 def warm_up() -> None:

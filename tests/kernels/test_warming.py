@@ -35,3 +35,13 @@ def test_stopped_solves_are_compiled_too(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(Solver, "solve", solve)
     solve_each_form(dataclasses.replace(SOLVERS["lap"], certify=lambda *_: None), "cpu")  # type: ignore[arg-type]
     assert looks[: len(STOPPED_AFTER) + 1] == [*STOPPED_AFTER, 20]
+
+
+@pytest.mark.parametrize("solver", ["auction", "lap", "uot"])
+def test_larger_problems_that_a_gpu_runs_ahead_are_ones(solver: str) -> None:
+    card = SOLVERS[solver]
+    dtypes = set()
+    for inputs, given in card.larger():
+        card.build(inputs, card.options(**given))
+        dtypes |= {value.dtype for value in inputs.values() if isinstance(value, np.ndarray)}
+    assert {np.dtype(np.float32), np.dtype(np.float64)} <= dtypes

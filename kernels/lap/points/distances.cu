@@ -22,22 +22,22 @@ __device__ __forceinline__ void write_tile(const DistancesArgs& args, long long 
     const int kind = uniform(args.kind), halved = uniform(args.halved), dimension = uniform(args.d);
     const long long n_rows = args.m, n_cols = args.n;
     const double* points[ROWS];
-    const double* other[COLS];
+    const double* other[ACROSS];
 #pragma unroll
     for (int r = 0; r < ROWS; r++) points[r] = args.x + min(first + r, n_rows - 1) * dimension;
 #pragma unroll
-    for (int c = 0; c < COLS; c++) other[c] = args.turned + min(column + c * THREADS, n_cols - 1);
-    double total[ROWS][COLS] = {};
+    for (int c = 0; c < ACROSS; c++) other[c] = args.turned + min(column + c * THREADS, n_cols - 1);
+    double total[ROWS][ACROSS] = {};
 #pragma unroll 2
     for (int k = 0; k < dimension; k++) {
-        double own[COLS];
+        double own[ACROSS];
 #pragma unroll
-        for (int c = 0; c < COLS; c++) own[c] = __ldg(other[c] + k * n_cols);
+        for (int c = 0; c < ACROSS; c++) own[c] = __ldg(other[c] + k * n_cols);
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             const double point = __ldg(points[r] + k);
 #pragma unroll
-            for (int c = 0; c < COLS; c++) {
+            for (int c = 0; c < ACROSS; c++) {
                 const double away = point - own[c];
                 total[r][c] += SQUARED ? away * away : fabs(away);
             }
@@ -46,7 +46,7 @@ __device__ __forceinline__ void write_tile(const DistancesArgs& args, long long 
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
 #pragma unroll
-        for (int c = 0; c < COLS; c++) {
+        for (int c = 0; c < ACROSS; c++) {
             const long long at = column + c * THREADS;
             const double sum = total[r][c], found = kind == EUCLIDEAN ? sqrt(sum) : halved ? 0.5 * sum : sum;
             if (first + r < n_rows && at < n_cols) args.cost[(first + r) * n_cols + at] = found;
@@ -54,12 +54,12 @@ __device__ __forceinline__ void write_tile(const DistancesArgs& args, long long 
     }
 }
 
-// Grid: rows over ROWS, columns over THREADS * COLS. Block: THREADS, COLS columns each. Shared: none. Reads: x,
+// Grid: rows over ROWS, columns over THREADS * ACROSS. Block: THREADS, ACROSS columns each. Shared: none. Reads: x,
 // turned. Writes: cost. Requires: kind as METRICS of problems/metrics.py counts them.
 // Work: m * n * d differences. y is read m / ROWS times, from the cache.
 extern "C" __global__ void __launch_bounds__(THREADS) distances(const __grid_constant__ DistancesArgs args) {
     const long long first = (long long)blockIdx.x * ROWS;
-    const long long column = (long long)blockIdx.y * THREADS * COLS + threadIdx.x;
+    const long long column = (long long)blockIdx.y * THREADS * ACROSS + threadIdx.x;
     if (uniform(args.kind) == CITYBLOCK) write_tile<false>(args, first, column);
     else write_tile<true>(args, first, column);
 }
@@ -83,7 +83,7 @@ __device__ __forceinline__ void write_overlaps(const OverlapsArgs& args, long lo
 // Work: m * n overlaps. Boxes that share no area cost 1, also where neither has any.
 extern "C" __global__ void __launch_bounds__(THREADS) overlaps(const __grid_constant__ OverlapsArgs args) {
     const long long first = (long long)blockIdx.x * ROWS;
-    const long long column = (long long)blockIdx.y * THREADS * COLS + threadIdx.x;
-    for (int each = 0; each < COLS && column + each * THREADS < args.n; each++)
+    const long long column = (long long)blockIdx.y * THREADS * ACROSS + threadIdx.x;
+    for (int each = 0; each < ACROSS && column + each * THREADS < args.n; each++)
         write_overlaps(args, first, column + each * THREADS);
 }

@@ -15,7 +15,7 @@ from kernels import gpu_locked
 from kernels.cuda import kernel
 from kernels.lap import gpu_memory
 from kernels.lap.auto.gpu_forest import MOST_ROWS
-from kernels.lap.points.layout import COLS, DISTANCES_ARGS, OVERLAPS_ARGS, ROWS, THREADS
+from kernels.lap.points.layout import ACROSS, DISTANCES_ARGS, OVERLAPS_ARGS, ROWS, THREADS
 from kernels.problems import Array, InvalidProblem
 from kernels.problems.arrays import Floats
 from kernels.problems.metrics import DIRECTIONS, METRICS, prepared
@@ -92,4 +92,4 @@ def _launch_overlaps(x: Any, turned: Any, cost: Any) -> None:
 
 def _grid(cost: Any) -> tuple[int, int]:
     m, n = cost.shape
-    return -(-m // ROWS), -(-n // (THREADS * COLS))
+    return -(-m // ROWS), -(-n // (THREADS * ACROSS))

@@ -3,7 +3,7 @@
 from kernels.layout import enumeration, parameter
 from kernels.problems.metrics import METRICS
 
-THREADS, ROWS, COLS = 64, 8, 4
+THREADS, ROWS, ACROSS = 64, 8, 4
 """Of a block, and rows and columns of a thread."""
 
 CLOUDS = """
@@ -24,6 +24,6 @@ DISTANCES_ARGS = parameter(
     """,
 )
 OVERLAPS_ARGS = parameter("OverlapsArgs", CLOUDS)
-SIZES = f"constexpr int THREADS = {THREADS}, ROWS = {ROWS}, COLS = {COLS};"
+SIZES = f"constexpr int THREADS = {THREADS}, ROWS = {ROWS}, ACROSS = {ACROSS};"
 KINDS = enumeration("Kind", tuple(name.upper() for name in METRICS))
 CUDA = "\n".join([SIZES, KINDS, DISTANCES_ARGS.text, OVERLAPS_ARGS.text])

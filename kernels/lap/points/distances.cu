@@ -24,32 +24,32 @@ __device__ __forceinline__ void write_tile(const DistancesArgs& args, long long 
     const double* points[ROWS];
     const double* other[ACROSS];
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) points[r] = args.x + min(first + r, n_rows - 1) * dimension;
+    for (int each = 0; each < ROWS; each++) points[each] = args.x + min(first + each, n_rows - 1) * dimension;
 #pragma unroll
-    for (int c = 0; c < ACROSS; c++) other[c] = args.turned + min(column + c * THREADS, n_cols - 1);
+    for (int beside = 0; beside < ACROSS; beside++) other[beside] = args.turned + min(column + beside * THREADS, n_cols - 1);
     double total[ROWS][ACROSS] = {};
 #pragma unroll 2
     for (int k = 0; k < dimension; k++) {
         double own[ACROSS];
 #pragma unroll
-        for (int c = 0; c < ACROSS; c++) own[c] = __ldg(other[c] + k * n_cols);
+        for (int beside = 0; beside < ACROSS; beside++) own[beside] = __ldg(other[beside] + k * n_cols);
 #pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            const double point = __ldg(points[r] + k);
+        for (int each = 0; each < ROWS; each++) {
+            const double point = __ldg(points[each] + k);
 #pragma unroll
-            for (int c = 0; c < ACROSS; c++) {
-                const double away = point - own[c];
-                total[r][c] += SQUARED ? away * away : fabs(away);
+            for (int beside = 0; beside < ACROSS; beside++) {
+                const double away = point - own[beside];
+                total[each][beside] += SQUARED ? away * away : fabs(away);
             }
         }
     }
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) {
+    for (int each = 0; each < ROWS; each++) {
 #pragma unroll
-        for (int c = 0; c < ACROSS; c++) {
-            const long long at = column + c * THREADS;
-            const double sum = total[r][c], found = kind == EUCLIDEAN ? sqrt(sum) : halved ? 0.5 * sum : sum;
-            if (first + r < n_rows && at < n_cols) args.cost[(first + r) * n_cols + at] = found;
+        for (int beside = 0; beside < ACROSS; beside++) {
+            const long long at = column + beside * THREADS;
+            const double sum = total[each][beside], found = kind == EUCLIDEAN ? sqrt(sum) : halved ? 0.5 * sum : sum;
+            if (first + each < n_rows && at < n_cols) args.cost[(first + each) * n_cols + at] = found;
         }
     }
 }

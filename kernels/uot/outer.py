@@ -98,8 +98,7 @@ class Anderson:
     def _shares(self, differences: Vector, residual: Vector, weights: Vector) -> Vector | None:
         """What each difference takes part in the residual with; None where the numbers left float64.
 
-        The equations are few: the host solves them, wherever the vectors are. A GPU's library would be loaded for it,
-        which takes 2.6 s of a worker's first problem.
+        The equations are few, and one copy brings them: the host solves them, wherever the vectors are.
         """
         kept, weighted = len(differences), differences * weights
         both = self.xp.empty((kept, kept + 1))

@@ -1,5 +1,6 @@
 """The certificate of points on a device: its sweep leaves out no pair that matters, and its words are the CPU's."""
 
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -184,3 +185,17 @@ def test_float32_below_the_normal_numbers_are_no_zeros(sweep: Sweep, metric: str
     there = certify_assignment(problem, solution, sweep=sweep)
     assert (there.objective, there.termination) == (here.objective, here.termination)
     assert there.bound == pytest.approx(here.bound, rel=2.0**-50)
+
+
+def test_the_kernels_count_with_the_numbers_of_the_host() -> None:
+    """A tile that is cut otherwise there would leave pairs out, and a smaller slack would prove what is not so."""
+    pytest.importorskip("cupy", reason="cupy is not installed")
+    from kernels.certificates.metrics import gpu_sweep
+    from kernels.sources import source
+
+    defined = dict(re.findall(r"^#define (\w+) (\(.*\)|\S+)", source(gpu_sweep.SOURCE), re.MULTILINE))
+    for name in ("THREADS", "ROWS", "COLUMNS"):
+        assert int(defined[name]) == getattr(gpu_sweep, name)
+    floats = {"UNIT": UNIT, "TINIEST": TINIEST, "WIDER": WIDER, "LEAST": LEAST, "TOO_SMALL": TOO_SMALL, "LARGE": LARGE}
+    assert {name: float.fromhex(defined[name]) for name in floats} == floats
+    assert 1 + float.fromhex(defined["SLACK"].strip("()").removeprefix("1 + ")) == SLACK

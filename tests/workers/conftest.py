@@ -1,13 +1,16 @@
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from tests.workers.laid import SIZE
 from tests.workers.service import settings_for
 from workers.jobs.queue import Jobs
 from workers.runtime.config import Settings
 from workers.runtime.redis_server import EmbeddedRedis
+from workers.store.arena import MARK, Arena
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +28,19 @@ def jobs(settings: Settings) -> Iterator[Jobs]:
     made._redis.flushall()
     yield made
     made._redis.close()
+
+
+@pytest.fixture
+def arena(tmp_path: Path) -> Arena:
+    """An empty one, of a folder of its own."""
+    return Arena(tmp_path / f"{MARK}test", 4 * SIZE)
+
+
+@pytest.fixture
+def threads() -> Iterator[ThreadPoolExecutor]:
+    """Two."""
+    with ThreadPoolExecutor(2) as made:
+        yield made
 
 
 @pytest.fixture

@@ -6,6 +6,9 @@ from pathlib import Path
 from workers.store.arena import Arena
 from workers.store.slab import STEP
 
+SIZE = 1 << 16
+"""Bytes of a quarter of the usual arena."""
+
 
 def laid(arena: Arena, threads: Executor, file: str, data: bytes) -> Path:
     """Where the slab is that has these bytes and this name."""

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.workers.laid import laid
+from tests.workers.laid import SIZE, laid
 from workers.store.arena import MARK, Arena, arena_of, is_slab, leased
 from workers.store.codec import Limits
 from workers.store.digests import PIECE, digest_of
@@ -26,7 +25,6 @@ from workers.store.layouts import npy as read_npy
 from workers.store.slab import STEP
 from workers.store.upload import Writer
 
-SIZE = 1 << 16
 HOLD = """
 import os, sys, time
 from pathlib import Path
@@ -42,17 +40,6 @@ else:
 print("held", flush=True)
 time.sleep(60)
 """
-
-
-@pytest.fixture
-def arena(tmp_path: Path) -> Arena:
-    return Arena(tmp_path / f"{MARK}test", 4 * SIZE)
-
-
-@pytest.fixture
-def threads() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(2) as made:
-        yield made
 
 
 def lay(arena: Arena, threads: Any, file: str, fill: int, size: int = SIZE) -> Path:

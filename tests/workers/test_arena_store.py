@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from app.cli import serve
+from tests.workers.laid import SIZE
 from tests.workers.service import allowed
-from tests.workers.test_arena import SIZE, Nobody, body, lay
+from tests.workers.test_arena import Nobody, body, lay
 from tests.workers.test_laid import OWNER, long_array
 from tests.workers.totals import total_of
 from workers.jobs.job import UnknownBlob

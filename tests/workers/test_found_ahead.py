@@ -2,27 +2,13 @@
 
 import errno
 import os
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
-from workers.store.arena import MARK, Arena
+from tests.workers.laid import SIZE
+from workers.store.arena import Arena
 from workers.store.sizes import keep_size
-
-SIZE = 1 << 16
-
-
-@pytest.fixture
-def arena(tmp_path: Path) -> Arena:
-    return Arena(tmp_path / f"{MARK}test", 4 * SIZE)
-
-
-@pytest.fixture
-def threads() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(2) as made:
-        yield made
 
 
 def test_pages_are_found_ahead_in_slabs_of_whole_steps_up_to_half_of_all(

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +37,6 @@ time.sleep(60)
 @pytest.fixture
 def arena(tmp_path: Path) -> Arena:
     return Arena(tmp_path / f"{MARK}test", 8 * SIZE)
-
-
-@pytest.fixture
-def threads() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(2) as made:
-        yield made
 
 
 class Locks:

@@ -2,8 +2,6 @@
 
 import os
 import sys
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +14,6 @@ from workers.store.sizes import keep_size
 
 SIZE = 1 << 16
 MANY = 4
-
-
-@pytest.fixture
-def threads() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(2) as made:
-        yield made
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ the chosen pairs add up to the objective. For any prices v, with v_j <= 0 where 
 
 is a lower bound. A float64 sweep with a proved error (`coarsely.py`) leaves few pairs of a line that may attain its
 minimum. Of many points in few dimensions, boxes rule most pairs out before that (`boxes.py`). Those that are left are
-worked out to some 100 bits (`exactly.py`). Lines with more than MOST such pairs keep the sweep's lower ends. A GPU
-sweeps by kernels of its own (`gpu_sweep.py`), and the host does what is left in either case. So
-`optimal` takes what it takes of a matrix of floats: a gap of at most 2^-50 of the chosen pairs' sizes and 1e-9 of
-max(|objective|, S), S from lower ends of |cost|.
+worked out to some 100 bits (`exactly.py`). Lines with more than MOST such pairs keep the sweep's lower ends. On a GPU
+the sweep is a kernel's (`gpu_sweep.py`); what it leaves is worked out on the host as here. So `optimal` takes what it
+takes of a matrix of floats: a gap of at most 2^-50 of the chosen pairs' sizes and 1e-9 of max(|objective|, S), S from
+lower ends of |cost|.
 """
 
 from collections.abc import Callable

@@ -13,6 +13,8 @@ correlation    vectors, rounding to float64 included: (d + 16) u of 4, and what 
 
 A root of something known within t is known within t over the root, and within root(t). Whole coordinates whose sums of
 squares stay below 2^53 leave no error at all, in any order of summation. All bounds are rounded up by SLACK.
+
+A GPU (`gpu_sweep.py`) takes differences at any d, but for inner: `by_differences` says what those are off by.
 """
 
 from collections.abc import Iterator

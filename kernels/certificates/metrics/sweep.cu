@@ -173,8 +173,8 @@ __device__ double least_of_block(double value, double* room) {
     return value;
 }
 
-// Grid: (ROWS rows each, pieces). Block: THREADS. Shared: static. Reads: x, turned, price, off. Writes: part. Requires: m,
-// n, d > 0; OVERLAPS: d 4. Work: m * n * d differences; y is read m / ROWS times, from the cache.
+// Grid: (ROWS rows each, pieces). Block: THREADS. Shared: static. Reads: x, turned, price, off. Writes: part.
+// Requires: m, n, d > 0; OVERLAPS: d 4. Work: m * n * d differences; y is read m / ROWS times, from the cache.
 extern "C" __global__ void __launch_bounds__(THREADS) least_of_rows(const Sweep given) {
     __shared__ double room[THREADS / WARP];
     const long long first = (long long)blockIdx.x * ROWS;
@@ -233,8 +233,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) join(const Sweep given) {
     given.row[2 * given.m + row] = best + WIDER * (fabs(best) + 2 * widest + LEAST);
 }
 
-// Grid: (rows, pieces). Block: THREADS. Requires: as least_of_rows. Shared: none. Reads: x, turned, price, off, part, row.
-// Writes: count, near. Work: pieces * m, and a piece's for each that has a pair to keep.
+// Grid: (rows, pieces). Block: THREADS. Requires: as least_of_rows. Shared: none. Reads: x, turned, price, off, part,
+// row. Writes: count, near. Work: pieces * m, and a piece's for each that has a pair to keep.
 extern "C" __global__ void __launch_bounds__(THREADS) near_least(const Sweep given) {
     const long long row = blockIdx.x;
     const double limit = given.row[2 * given.m + row];
@@ -263,5 +263,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) near_least(const Sweep giv
 extern "C" __global__ void __launch_bounds__(THREADS) gather(const Sweep given) {
     const long long row = blockIdx.x, to = given.start[row];
     if (to < 0) return;
-    for (int k = threadIdx.x; k < given.count[row]; k += THREADS) given.found[to + k] = given.near[row * given.most + k];
+    for (int k = threadIdx.x; k < given.count[row]; k += THREADS)
+        given.found[to + k] = given.near[row * given.most + k];
 }

@@ -3,8 +3,8 @@
 //   distances:  c_ij = sum_k (x_ik - y_jk)^2, its root, half of it for points of length 1, sum_k |x_ik - y_jk|, or
 //               1 - intersection over union of boxes
 //
-// Differences are taken before they are squared, so a cost is within (d + 3) 2^-53 of itself. What rounding is left goes
-// into the gap: the certificate works out costs by code of its own.
+// Differences are taken before they are squared, so a cost is within (d + 3) 2^-53 of itself. What rounding is left
+// goes into the gap: the certificate works out costs by code of its own.
 //
 // buffer    shape   type     written by
 // x         m, d    double   -
@@ -26,7 +26,8 @@ __device__ __forceinline__ void write_tile(const DistancesArgs& args, long long 
 #pragma unroll
     for (int each = 0; each < ROWS; each++) points[each] = args.x + min(first + each, n_rows - 1) * dimension;
 #pragma unroll
-    for (int beside = 0; beside < ACROSS; beside++) other[beside] = args.turned + min(column + beside * THREADS, n_cols - 1);
+    for (int beside = 0; beside < ACROSS; beside++)
+        other[beside] = args.turned + min(column + beside * THREADS, n_cols - 1);
     double total[ROWS][ACROSS] = {};
 #pragma unroll 2
     for (int k = 0; k < dimension; k++) {

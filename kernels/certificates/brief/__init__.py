@@ -129,9 +129,10 @@ def _is_closed(gap: float, objective: float, size: float) -> bool:
 
 
 def warm_up() -> None:
-    """Compile the proof of each type of weights, or load it from numba's cache."""
+    """Compile the sum and the proof of each type of weights, or load it from numba's cache."""
     from kernels.certificates.brief import loops
 
+    loops.total(untouched(np.zeros(1)), 1.0)
     for dtype in (np.int32, np.int64, np.float32, np.float64):
         kind = np.dtype(dtype).kind
         duals, seats = untouched(np.zeros(1, WIDE[kind])), untouched(np.zeros(1, SEATS))

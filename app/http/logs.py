@@ -74,7 +74,9 @@ class _Answer:
             self.status = message["status"]
             headers = message["headers"]
             message["headers"] = [*headers, (b"x-request-id", self.request_id.encode())]
-            self.location = next((value.decode("latin-1") for name, value in headers if name == b"location"), "")
+            for name, value in headers:
+                if name == b"location":
+                    self.location = value.decode("latin-1")
         elif message["type"] == "http.response.body":
             self.size += len(message.get("body", b""))
 

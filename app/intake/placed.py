@@ -3,8 +3,8 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -13,7 +13,6 @@ from starlette.concurrency import run_in_threadpool
 
 from app.intake.built import Built
 from app.intake.gathered import Source
-from app.intake.visit import Visit
 from workers.jobs.entry import BeingDeleted, Counting
 from workers.jobs.job import Expired, InputRef, Job, JobError, OverQuota, QuotaFull, Submission, UnknownJob
 from workers.store.disk import SPARE_BYTES
@@ -61,25 +60,15 @@ async def place(built: Built, reply: str | None = None) -> Placed:
 async def _submitted(built: Built, most: int, reply: str | None) -> tuple[Job | None, str]:
     """As `Entry.submit`: up to `most` bytes of the inputs that came with the request travel, the others are kept."""
     travellers, visit = _travellers(built, most), built.visit
-    with _keeping(visit):
+    with visit.timed("keep", within="hash"):
         counting = await _counting(built, travellers)
     if counting is not None:
         with suppress(BeingDeleted):
             return await _counted(built, travellers, counting, reply)
     visit.laid.counted, visit.laid.at_once = False, len(travellers) == len(built.sources)
-    with _keeping(visit):
+    with visit.timed("keep", within="hash"):
         kept = _kept(built, travellers) if visit.laid.at_once else await run_in_threadpool(_kept, built, travellers)
     return await visit.desk.entry.submit(_submission(built, *kept, reply))
-
-
-@contextmanager
-def _keeping(visit: Visit) -> Iterator[None]:
-    """Counts the time as that of `keep`, but for that in which digests were waited for: that has been counted."""
-    spent = visit.spent_ms
-    hashed = spent.get("hash", 0.0)
-    with visit.timed("keep"):
-        yield
-    spent["keep"] = max(0.0, spent["keep"] - (spent.get("hash", 0.0) - hashed))
 
 
 async def _counting(built: Built, travellers: set[str]) -> Counting | None:

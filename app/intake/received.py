@@ -1,9 +1,9 @@
 """First station: the body has come, whole. JSON and short file parts are in memory, others on disk until the request
 ends."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from fastapi import Request
@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from app.http.refusal import Invalid, Refusal, fault
 from app.intake.body import Text, announced, content_type, is_short, read_json
 from app.intake.multipart import Part, Reader, read_multipart
-from app.intake.visit import Desk, Visit
+from app.intake.visit import Visit
 from workers.store.expected import UNKNOWN, Expected
 from workers.store.upload import WORTH_A_SLAB, Writer
 
@@ -33,9 +33,8 @@ class Received:
     parts: Mapping[str, Part]
 
 
-@asynccontextmanager
-async def receive(request: Request, owner: str, waits: bool = False) -> AsyncIterator[Received]:
-    """Read a JSON or multipart body; temporary files go with the block.
+async def receive(request: Request, visit: Visit, waits: bool = False) -> Received:
+    """Read a JSON or multipart body; temporary files go with the block of the visit.
 
     Where somebody `waits` for the answer, long parts go to memory first and to the disk beside the solve. Otherwise the
     disk is waited for, and had better begin with the first bytes.
@@ -44,36 +43,26 @@ async def receive(request: Request, owner: str, waits: bool = False) -> AsyncIte
         Refusal: what HTTP cannot take.
         Invalid: a multipart body without its `job`.
     """
-    desk: Desk = request.app.state.desk
     kind = content_type(request)
     if kind not in (*AS_JSON, "multipart/form-data"):
         detail = f"{kind:.80} is not taken here; send application/json or multipart/form-data."
         raise Refusal(415, detail, headers=TAKEN)
-    with desk.visit(owner, idempotency_key(request)) as visit:
-        if kind in AS_JSON:
-            text = Text(desk.max_json_bytes, visit.aside)
-            try:
-                with visit.timed("receive"):
-                    await read_json(request, text, visit.held.take)
-                yield Received(visit, text.content(), {})
-            finally:
-                text.close()
-            return
-        readers: list[Reader] = []
-        try:
-            with visit.timed("receive"):
-                parts = await _read_parts(request, visit, readers, waits)
-            await _looked(visit, parts)
-            job = parts.pop("job", None)
-            if job is None:
-                raise Invalid(fault("job", 'is missing; a multipart body needs a part "job" with the JSON of the job'))
-            yield Received(visit, job.sink.content(), parts)
-        finally:
-            for part in (part for reader in readers for part in reader.parts.values()):
-                part.sink.close()
+    if kind in AS_JSON:
+        text = Text(visit.desk.max_json_bytes, visit.aside)
+        visit.closing.append(text.close)
+        with visit.timed("receive"):
+            await read_json(request, text, visit.held.take)
+        return Received(visit, text.content(), {})
+    with visit.timed("receive"):
+        parts = await _read_parts(request, visit, waits)
+    await _looked(visit, parts)
+    job = parts.pop("job", None)
+    if job is None:
+        raise Invalid(fault("job", 'is missing; a multipart body needs a part "job" with the JSON of the job'))
+    return Received(visit, job.sink.content(), parts)
 
 
-async def _read_parts(request: Request, visit: Visit, readers: list[Reader], waits: bool) -> dict[str, Part]:
+async def _read_parts(request: Request, visit: Visit, waits: bool) -> dict[str, Part]:
     desk, most = visit.desk, visit.desk.max_json_bytes
     told = announced(request)
     size = Expected(held=told) if is_short(request) else Expected(told, held=SHORT_PART) if waits else UNKNOWN
@@ -85,8 +74,13 @@ async def _read_parts(request: Request, visit: Visit, readers: list[Reader], wai
         lambda name: (
             Text(most, visit.aside, "Part 'job'") if name == "job" else desk.store.writer(sums=sums, size=size)
         ),
-        readers.append,
+        lambda reader: visit.closing.append(partial(_close_parts, reader)),
     )
+
+
+def _close_parts(reader: Reader) -> None:
+    for part in reader.parts.values():
+        part.sink.close()
 
 
 async def _looked(visit: Visit, parts: Mapping[str, Part]) -> None:

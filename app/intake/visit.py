@@ -3,7 +3,7 @@
 import functools
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -65,18 +65,21 @@ class Laid:
 
 
 class Timed:
-    """A block whose time is added to a station's."""
+    """A block whose time is added to a station's, but for what is counted as that of a station `within`."""
 
-    __slots__ = ("_begun", "_spent_ms", "_station")
+    __slots__ = ("_begun", "_counted", "_spent_ms", "_station", "_within")
 
-    def __init__(self, spent_ms: dict[str, float], station: str) -> None:
-        self._spent_ms, self._station = spent_ms, station
+    def __init__(self, spent_ms: dict[str, float], station: str, within: str) -> None:
+        self._spent_ms, self._station, self._within = spent_ms, station, within
 
     def __enter__(self) -> None:
+        self._counted = self._spent_ms.get(self._within, 0.0) if self._within else 0.0
         self._begun = time.perf_counter()
 
     def __exit__(self, *_: object) -> None:
         spent = 1e3 * (time.perf_counter() - self._begun)
+        if self._within:
+            spent = max(0.0, spent - (self._spent_ms.get(self._within, 0.0) - self._counted))
         self._spent_ms[self._station] = self._spent_ms.get(self._station, 0.0) + spent
 
 
@@ -90,6 +93,7 @@ class Visit:
         key: its Idempotency-Key.
         spent_ms: by station.
         laid: what of its bytes is still to be settled.
+        closing: what is called when the block ends.
     """
 
     desk: Desk
@@ -98,12 +102,15 @@ class Visit:
     key: str | None = None
     spent_ms: dict[str, float] = field(default_factory=dict)
     laid: Laid = field(default_factory=Laid)
+    closing: list[Callable[[], object]] = field(default_factory=list)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         try:
+            while self.closing:  # what is called may hold this visit: it must not be held by it
+                self.closing.pop()()
             for path in self.scratch.parent.glob(f"{self.scratch.name}*") if self.held.aside else ():
                 path.unlink(missing_ok=True)
         finally:
@@ -114,9 +121,9 @@ class Visit:
         """How the names of files begin that are laid aside for it."""
         return self.desk.store.folder.temporary / f".aside-{uuid.uuid4().hex}-"
 
-    def timed(self, station: str) -> "Timed":
-        """Count the time of a block as that station's."""
-        return Timed(self.spent_ms, station)
+    def timed(self, station: str, within: str = "") -> "Timed":
+        """Count the time of a block as that station's, but for what is counted as that of one `within`."""
+        return Timed(self.spent_ms, station, within)
 
     async def errand(self, errand: Mapping[str, Any], given_bytes: int) -> dict[str, Any]:
         """Have a clerk do something with `given_bytes` that came. Raises as `Clerk.ask`."""

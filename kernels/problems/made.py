@@ -3,8 +3,7 @@
 Whoever builds what strangers sent says how much that may be. Elsewhere nobody asks.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 
 PROBLEM, MANY = 1 << 11, 1 << 17
@@ -17,14 +16,19 @@ class TooMuch(Exception):
     """A build would make more than it may."""
 
 
-@contextmanager
-def asking(ask: Callable[[int], object] | None) -> Iterator[None]:
+class asking:
     """A block in which a problem is built: `ask` is told of entries of 8 bytes before they are made, and may raise."""
-    token = _ask.set(ask)
-    try:
-        yield
-    finally:
-        _ask.reset(token)
+
+    __slots__ = ("_ask", "_token")
+
+    def __init__(self, ask: Callable[[int], object] | None) -> None:
+        self._ask = ask
+
+    def __enter__(self) -> None:
+        self._token = _ask.set(self._ask)
+
+    def __exit__(self, *_: object) -> None:
+        _ask.reset(self._token)
 
 
 def at_most(entries: int) -> Callable[[int], None]:

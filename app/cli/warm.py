@@ -38,7 +38,7 @@ def warm(args: Namespace) -> int:
     if here:
         compile_ahead(here)
     pairs = [(name, device) for device in there for name, card in SOLVERS.items() if device in card.modules]
-    print(f"Compiling the solvers for {' and '.join(there)} (once; a minute or two of two cores) ...", flush=True)
+    print(f"Compiling the solvers for {' and '.join(there)} (once; some minutes of two cores) ...", flush=True)
     told = []
     with ProcessPoolExecutor(mp_context=get_context("spawn"), initializer=gc.set_threshold, initargs=RARELY) as pool:
         for pair, found in warmed_in(pool, pairs):

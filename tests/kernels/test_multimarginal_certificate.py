@@ -236,6 +236,22 @@ def test_sixty_digits_say_the_same(name: str) -> None:
     assert [one.holds for one in large] == [None]
 
 
+@pytest.mark.parametrize("inputs", [weighed(4, 3, 1), weighed(4, 5, 3), tensor(4, 5, 3)])
+def test_sixty_digits_repair_a_plan_as_it_is_priced(inputs: Any) -> None:
+    """Sides that have too much are scaled down one after the other: in another order, to another plan."""
+    problem, solution = answered(inputs, reg=0)
+    plan = solution.arrays["plan"]
+    for place in np.argwhere(plan > 0).tolist():
+        for off in (3e-10, -3e-10):
+            moved = copy.deepcopy(solution)
+            moved.arrays["plan"][tuple(place)] = max(0.0, plan[tuple(place)] + off)
+            found = certified(problem, moved)
+            assert found.holds
+            numbers = found.objective, found.bound, found.gap_abs, found.gap_rel, found.max_violation
+            said = recheck("multimarginal", inputs, {"reg": 0}, Claim("converged", *numbers, moved.arrays))
+            assert all(one.holds for one in said), (place, off, said)
+
+
 @pytest.mark.parametrize("reg", [1.0, 0.05, 0.01])
 def test_both_ways_to_sum_prove_the_same(reg: float, monkeypatch: pytest.MonkeyPatch) -> None:
     problem, solution = answered(weighed(8, 9, 7), reg=reg, tolerance=1e-9, output="marginals")

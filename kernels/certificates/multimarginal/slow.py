@@ -104,7 +104,7 @@ def _found(problem: Multimarginal, claim: Claim) -> _Found:
         assert min(given.ravel()) >= 0, "the plan has negative mass"
         plan[held] = given[held]
         bound = pulled + min(spare)
-    plan, short = _repaired(plan, (a, b, c))
+    plan, short = _repaired(plan, (a, b, c), (2, 0, 1) if problem.reg else (0, 1, 2))
     terms = (plan * cost).ravel()
     value, size = terms.sum(), abs(terms).sum() + abs(f * a).sum() + abs(g * b).sum() + abs(h * c).sum()
     some = plan > 0
@@ -140,9 +140,12 @@ def _returned(claim: Claim, plan: Any, most: Decimal) -> list[Statement]:
     return said
 
 
-def _repaired(plan: Any, masses: tuple[Any, ...]) -> tuple[Any, Decimal]:
-    """The plan with each side scaled down where it has too much and what all lack added; and how much that is."""
-    for side in (2, 0, 1):
+def _repaired(plan: Any, masses: tuple[Any, ...], order: tuple[int, ...]) -> tuple[Any, Decimal]:
+    """The plan with each side scaled down where it has too much and what all lack added; and how much that is.
+
+    The sides take turns as in the proof whose objective is checked: another order gives another plan.
+    """
+    for side in order:
         sums = _side(plan, side)
         down = np.array([min(Decimal(1), m / s) if s else Decimal(1) for m, s in zip(masses[side], sums, strict=True)])
         plan = plan * down.reshape([-1 if at == side else 1 for at in range(3)])

@@ -2,12 +2,12 @@
 
 A service of its own on this machine: one API process, the embedded Redis, one CPU worker. Clients on keep-alive
 connections post a 32 x 32 assignment as our client does with `Prefer: wait`, each its next when the last was answered,
-and once with the numbers as text. Printed are
-jobs per second, latency, and CPU milliseconds a job of each process and of the client; then the same for one
-connection, and lapx on the same matrices in this process. Rows go to benchmarks/results/small_jobs.jsonl, each with the
-load of the machine at that time. `--solver auction` posts the same matrices as benefits of an auction. `--calls` counts
-instead what does not depend on that load: function calls of the API and commands of Redis, a job. To compare with a
-commit before, run it in a worktree of that commit.
+and once with the numbers as text. Printed are jobs per second, latency, and CPU milliseconds a job of each process and
+of the client; then the same for one connection, and lapx on the same matrices in this process. Rows go to
+benchmarks/results/small_jobs.jsonl, or where there is a GPU to a file that is named after it, each with the load of the
+machine at that time. `--solver auction` posts the same matrices as benefits of an auction. `--calls` counts instead
+what does not depend on that load: function calls of the API and commands of Redis, a job. To compare with a commit
+before, run it in a worktree of that commit.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from allot_client.body import job_body
 
 from benchmarks.callers import call
 from benchmarks.own import service
-from benchmarks.rows import Rows
+from benchmarks.rows import Rows, machine, on_gpu
 from workers.runtime.connection import connect
 
 READY_S = 300.0
@@ -123,7 +123,7 @@ def main() -> None:
 
         count(arguments.connections, arguments.seconds)
         return
-    rows, solver = Rows("small_jobs"), arguments.solver
+    rows, solver = Rows(on_gpu("small_jobs") if "gpu" in machine() else "small_jobs"), arguments.solver
     with service(workers=1, solvers=solver) as there:
         port, serve, seconds = there.port, there.process, arguments.seconds
         measure(port, serve, arguments.connections, 2, solver=solver)

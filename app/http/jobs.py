@@ -21,7 +21,7 @@ from app.intake.built import build
 from app.intake.gathered import gather
 from app.intake.parsed import parse
 from app.intake.placed import Placed, place
-from app.intake.received import idempotency_key, receive
+from app.intake.received import receive, visit_of
 from app.intake.settling import Settled
 from kernels import SOLVERS, Array
 from workers.jobs.job import Job, JobError, JobFailed, State, UnknownJob
@@ -99,7 +99,7 @@ async def post(request: Request, owner: Owner) -> Response:
 async def _placed(request: Request, owner: str, waits: bool) -> tuple[Placed, Settled]:
     """Through all stations. What a problem was built from goes with them, and not after the wait for its answer."""
     state = request.app.state
-    with state.desk.visit(owner, idempotency_key(request)) as visit:
+    with visit_of(request, owner) as visit:
         built = await build(await gather(await parse(await receive(request, visit, waits))))
         try:
             placed = await place(built, state.waiting.name if waits else None)

@@ -21,7 +21,7 @@ from app.http.schemas import components
 from app.intake.built import weigh_up
 from app.intake.gathered import gather
 from app.intake.parsed import parse
-from app.intake.received import idempotency_key, receive
+from app.intake.received import receive, visit_of
 from kernels import SOLVERS, Solver
 from workers.jobs.job import DoesNotFit, StoreFull, Unavailable
 
@@ -77,7 +77,7 @@ async def devices(request: Request, found: Annotated[Caller, Depends(caller)]) -
 
 async def estimate(request: Request, owner: Owner) -> Response:
     """Say what a job would need, without solving it: bytes and seconds per device, and which one it would get."""
-    with request.app.state.desk.visit(owner, idempotency_key(request)) as visit:
+    with visit_of(request, owner) as visit:
         gathered = await gather(await parse(await receive(request, visit)), outlines=True)
         asked, settings = gathered.request.time_limit_s, request.app.state.settings
         limit_s = min(settings.default_time_limit_s if asked is None else asked, settings.max_time_limit_s)

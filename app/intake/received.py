@@ -33,6 +33,12 @@ class Received:
     parts: Mapping[str, Part]
 
 
+def visit_of(request: Request, owner: str) -> Visit:
+    """A request's block. Raises Refusal for an Idempotency-Key that is none."""
+    visit: Visit = request.app.state.desk.visit(owner, _idempotency_key(request))
+    return visit
+
+
 async def receive(request: Request, visit: Visit, waits: bool = False) -> Received:
     """Read a JSON or multipart body; temporary files go with the block of the visit.
 
@@ -97,7 +103,7 @@ async def _looked(visit: Visit, parts: Mapping[str, Part]) -> None:
             await run_in_threadpool(lambda: [sink.look() for sink in long])
 
 
-def idempotency_key(request: Request) -> str | None:
+def _idempotency_key(request: Request) -> str | None:
     """The Idempotency-Key header; 400 when it cannot be one."""
     key = request.headers.get("idempotency-key")
     if key is not None and not (0 < len(key) <= LONGEST_KEY and key.isprintable() and key.isascii()):

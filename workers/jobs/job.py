@@ -104,7 +104,7 @@ class Submission:
     derived: Sequence[float] = ()
 
 
-@dataclass(slots=True)  # frozen, it would take six times as long to make, which each request does twice
+@dataclass(slots=True)  # frozen, it takes three times as long to make, which each request does twice
 class Job:
     """A job as its owner sees it, which nobody changes. Times are ISO 8601 in UTC; `version` changes with every change
     (ETag)."""

@@ -2,7 +2,12 @@
 
 import type { Job, Result } from "./api/types";
 
-const whole = new Intl.NumberFormat("en-GB", { maximumFractionDigits: 0 });
+/** One formatter for each number of digits behind the point: making one takes 60 us, a number 2. */
+const formats = Array.from(
+  { length: 13 },
+  (_, digits) => new Intl.NumberFormat("en-GB", { maximumFractionDigits: digits }),
+);
+const whole = formats[0]!;
 
 /** A number as a person writes it: four digits of a fraction, all of a whole number. */
 export function number(value: number, digits = 4): string {
@@ -11,9 +16,7 @@ export function number(value: number, digits = 4): string {
   if (Number.isInteger(value) && size < 1e12) return whole.format(value).replace("-", "−");
   if (size !== 0 && (size < 1e-4 || size >= 1e12)) return value.toExponential(2).replace("-", "−");
   const behind = Math.max(0, digits - Math.floor(Math.log10(size || 1)) - 1);
-  return new Intl.NumberFormat("en-GB", { maximumFractionDigits: Math.min(behind, 12) })
-    .format(value)
-    .replace("-", "−");
+  return formats[Math.min(behind, 12)]!.format(value).replace("-", "−");
 }
 
 /** A floor is never said to be higher than it is. */

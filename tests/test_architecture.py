@@ -50,6 +50,7 @@ PUBLIC_WORKERS = {
     "jobs.form",
     "jobs.notes",
     "jobs.shares",
+    "jobs.shown",
     "jobs.told",
     "jobs.seconds",
     "store.store",

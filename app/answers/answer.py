@@ -1,22 +1,24 @@
 """From results to bytes: JSON that every parser reads, arrays in line or as links, npz and safetensors."""
 
-import functools
 import math
 import time
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from fastapi import Response
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from app.http.media import JSON
 from kernels import SOLVERS
 from workers.jobs.job import InputRef, Job
 from workers.jobs.queue import Jobs
+from workers.jobs.shown import Seen
 from workers.store.inline import is_inline, unpack
 from workers.store.reference import written
 from workers.store.store import Store
+
+TIMES = b',"timings_ms":{'
+"""Before the times of a stored result; no text holds it, as quotes are escaped there."""
 
 
 def json_bytes(value: Any, indent: int | None = None) -> bytes:
@@ -59,23 +61,46 @@ def travels(stored: Mapping[str, Any]) -> bool:
     return all(is_inline(entry) for entry in stored["arrays"].values())
 
 
-def responded(document: dict[str, Any], job: Job) -> str:
-    """Count the way back, from the job's end to now, in the document's times; they then add up to what the client saw.
+def worded(store: Store, job: Job, seen: Seen, inline_elements: int) -> tuple[bytes, str]:
+    """The JSON of the result that was seen, as `shown` shows it, and its times as a Server-Timing header.
+
+    Raises Damaged, and what reading an array does.
+    """
+    document = shown(store, job, seen.document(), inline_elements)
+    times = responded(document["timings_ms"], seen)
+    return json_bytes(document), times
+
+
+def worded_at_once(job: Job, seen: Seen) -> tuple[bytes, str] | None:
+    """The same of a result whose arrays are in it; None where they are not, or are not its last part.
+
+    What a worker wrote before the times and the arrays (workers/runtime/document.py) goes on as it came.
+    """
+    head, cut, tail = (seen.result or b"").rpartition(TIMES)
+    try:
+        told = from_json(b"{" + cut[1:] + tail)
+        if not cut or told.keys() != {"timings_ms", "arrays"}:
+            return None
+        arrays = {name: unpack(entry).tolist() for name, entry in told["arrays"].items()}
+    except (KeyError, ValueError, TypeError):
+        return None
+    spent = told["timings_ms"]
+    times = responded(spent, seen)
+    end = {"timings_ms": spent, **SOLVERS[job.solver].grouped(arrays), "links": links_of(job)}
+    return head + b"," + json_bytes(end)[1:], times
+
+
+def responded(spent: dict[str, float], seen: Seen) -> str:
+    """Count the way back, from the job's end to now, in a document's times; they then add up to what the client saw.
 
     Returns:
         The same as a Server-Timing header.
     """
-    spent: dict[str, float] = document["timings_ms"]
-    if job.ended_at:
-        respond = max(0.0, 1000 * (time.time() - _since_1970(job.ended_at)))
+    if seen.ended_at:
+        respond = max(0.0, 1000 * (time.time() - seen.ended_at))
         spent["respond"] = round(respond, 3)
         spent["total"] = round(spent.get("total", 0.0) + respond, 3)
     return ", ".join([f"{name};dur={ms:.1f}" for name, ms in spent.items()])
-
-
-@functools.lru_cache(256)
-def _since_1970(date: str) -> float:
-    return datetime.fromisoformat(date).timestamp()
 
 
 def _shown(store: Store, job: Job, reference: InputRef, inline_elements: int) -> Any:

@@ -14,7 +14,8 @@ from starlette.concurrency import run_in_threadpool
 
 from workers.jobs.job import Event, Expired, Job, JobError, State, Unavailable, UnknownJob
 from workers.jobs.queue import Jobs
-from workers.jobs.told import Seen, Told
+from workers.jobs.shown import Seen
+from workers.jobs.told import Told
 
 SLICE_S = 5.0
 """How long a client may have been gone before its request ends."""
@@ -67,17 +68,19 @@ class Waiting:
         """
         return (await self._until(request, job, timeout_s, version, with_result=False)).job
 
-    async def for_result(self, request: Request, jobs: Jobs, job: Job, timeout_s: float, made: bool) -> Seen:
-        """A job that was just submitted, with its result if there is one by then; `made`: its answer comes here.
+    async def for_result(
+        self, request: Request, jobs: Jobs, job: Job, timeout_s: float, made: bool
+    ) -> tuple[Job, Seen | None]:
+        """A job that was just submitted, as it is then or as it has been seen; `made`: its answer comes here.
 
         It never raises: the job is there, whatever goes wrong with the waiting.
         """
         with suppress(JobError):
             seen = await self._until(request, job, timeout_s, None, with_result=True, made=made)
-            if seen.job.state != State.QUEUED:
-                return seen
+            if seen.state != State.QUEUED:
+                return job, seen
             job = await run_in_threadpool(jobs.get, job.id, job.owner)
-        return Seen(job)
+        return job, None
 
     async def _until(
         self,
@@ -100,7 +103,7 @@ class Waiting:
                 over = self._ended or time.monotonic() >= until
                 try:
                     seen = await told.look(job.id, job.owner, with_result)
-                    if over or seen.job.state.ended or version not in (None, seen.job.version):
+                    if over or seen.state.ended or version not in (None, seen.job.version):
                         return seen
                     follower.version = max(follower.version, seen.job.version)
                 except Unavailable:

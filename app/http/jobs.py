@@ -12,7 +12,17 @@ from starlette.background import BackgroundTasks
 from starlette.concurrency import run_in_threadpool
 
 from app.answers import facts
-from app.answers.answer import document_of, json_bytes, json_response, links_of, responded, shown, travels
+from app.answers.answer import (
+    document_of,
+    json_bytes,
+    json_response,
+    links_of,
+    responded,
+    shown,
+    travels,
+    worded,
+    worded_at_once,
+)
 from app.answers.packed import packed
 from app.http.auth import owner as owner_of
 from app.http.media import JSON, NPZ, PACKED, asks_for, choose, matches_etag, prefer_wait_s
@@ -25,6 +35,7 @@ from app.intake.received import receive, visit_of
 from app.intake.settling import Settled
 from kernels import SOLVERS, Array
 from workers.jobs.job import Job, JobError, JobFailed, State, UnknownJob
+from workers.jobs.shown import Seen
 from workers.store.reference import shown as reference_of
 
 ID = re.compile(r"[0-9a-f]{32}")
@@ -71,21 +82,14 @@ async def post(request: Request, owner: Owner) -> Response:
         headers["Idempotency-Replayed"] = "true"
     if wait_s is not None and state.limits.may_wait("waiters", owner):
         with state.limits.hold("waiters", owner):
-            seen = await state.waiting.for_result(request, state.jobs, job, wait_s, placed.made)
-        job, headers["Preference-Applied"] = seen.job, f"wait={wait_s:g}"
-        if job.state in (State.FAILED, State.CANCELLED) and seen.result is None:
-            raise JobFailed.of(job)
+            job, seen = await state.waiting.for_result(request, state.jobs, job, wait_s, placed.made)
+        headers["Preference-Applied"] = f"wait={wait_s:g}"
         with suppress(JobError, OSError):  # the job is there, whatever keeps its result from being read now
-            if seen.result is not None and media in PACKED:
-                of = state, job, seen.result
-                arrays, told = _opened(*of) if travels(seen.result) else await run_in_threadpool(_opened, *of)
-                headers |= {"Server-Timing": responded(told, job), "Vary": "Accept"}
-                return _sent(state, job, _file(request, arrays, told, media, job.id, headers))
-            if seen.result is not None:
-                kept = (state.store, job, seen.result, state.http.inline_elements)
-                document = shown(*kept) if travels(seen.result) else await run_in_threadpool(shown, *kept)
-                headers["Server-Timing"] = responded(document, job)
-                return _sent(state, job, json_response(document, 200, headers))
+            if seen is not None and seen.result is not None:
+                return await _answered(request, job, seen, media, headers)
+        job = job if seen is None else seen.job
+        if job.state in (State.FAILED, State.CANCELLED):
+            raise JobFailed.of(job)
     try:
         await settled.wait()
     except JobError:  # what cannot be kept must not look as if it was
@@ -164,6 +168,22 @@ async def result(request: Request, owner: Owner, job_id: JobId) -> Response:
         return _sent(state, job, json_response(document, 200, headers))
     arrays, told = await run_in_threadpool(lambda: _opened(state, job, state.jobs.result(job.id, job.owner)))
     return _sent(state, job, _file(request, arrays, told, media, job_id, headers))
+
+
+async def _answered(request: Request, job: Job, seen: Seen, media: str, headers: dict[str, str]) -> Response:
+    """The result that was waited for. Raises Damaged, and what reading it does."""
+    state = request.app.state
+    if media in PACKED:
+        stored = seen.document()
+        of = state, job, stored
+        arrays, told = _opened(*of) if travels(stored) else await run_in_threadpool(_opened, *of)
+        headers |= {"Server-Timing": responded(told["timings_ms"], seen), "Vary": "Accept"}
+        return _sent(state, job, _file(request, arrays, told, media, job.id, headers))
+    said = worded_at_once(job, seen)
+    if said is None:
+        said = await run_in_threadpool(worded, state.store, job, seen, state.http.inline_elements)
+    body, headers["Server-Timing"] = said
+    return _sent(state, job, Response(body, 200, headers=headers, media_type=JSON))
 
 
 def _file(

@@ -5,7 +5,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,9 @@ from app.http.config import HttpSettings
 from app.http.main import create_app
 from tests.app.conftest import LAP, ready_or_not, serve
 from tests.workers.service import allowed
-from workers.jobs.job import Job, State, Submission, Unavailable
+from workers.jobs.job import Job, Submission, Unavailable
 from workers.jobs.queue import Jobs
-from workers.jobs.told import Seen
+from workers.jobs.shown import Seen
 from workers.runtime.config import Settings
 from workers.runtime.redis_server import EmbeddedRedis
 
@@ -201,8 +201,10 @@ def test_a_job_that_was_made_is_told_though_redis_went_away(idle: Idle, monkeypa
 def test_a_job_that_was_made_is_told_though_its_answer_cannot_be_read(
     idle: Idle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def for_result(request: Any, jobs: Jobs, job: Job, timeout_s: float, made: bool) -> Seen:
-        return Seen(replace(job, state=State.SUCCEEDED), {"objective": 1, "arrays": {"u": job.inputs["cost"]}})
+    async def for_result(request: Any, jobs: Jobs, job: Job, timeout_s: float, made: bool) -> tuple[Job, Seen]:
+        record = jobs._redis.hgetall(f"allot:job:{job.id}") | {"state": "succeeded"}
+        document = {"objective": 1, "timings_ms": {}, "arrays": {"u": job.inputs["cost"]}}
+        return job, Seen(job.id, record, json.dumps(document).encode())
 
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")

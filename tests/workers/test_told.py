@@ -120,7 +120,7 @@ def test_a_cut_subscription_is_opened_anew(settings: Settings, jobs: Jobs) -> No
 def test_an_answer_that_is_published_needs_no_reading(settings: Settings, jobs: Jobs) -> None:
     job = submitted(jobs)
     record = jobs._redis.hgetall(f"allot:job:{job.id}") | {"state": "succeeded"}
-    document = json.dumps({"id": job.id, "job": record, "result": {"objective": 3}})
+    document = json.dumps({"id": job.id, "job": record, "result": {"objective": 3}}, separators=(",", ":"))
 
     async def test(told: Told) -> None:
         jobs._redis.publish(REPLY + told.name, document)  # before anybody waits
@@ -129,7 +129,9 @@ def test_an_answer_that_is_published_needs_no_reading(settings: Settings, jobs: 
             jobs._redis.delete(f"allot:job:{job.id}")
             while (seen := told.reply(job.id, OWNER)) is None:
                 await follower.news(1)
-            assert (seen.job.state, seen.result) == (State.SUCCEEDED, {"objective": 3})
+            assert (seen.job.state, seen.result, seen.document()) == (
+                State.SUCCEEDED, b'{"objective":3}', {"objective": 3}
+            )  # fmt: skip
             assert told.reply(job.id, OWNER) is None
         jobs._redis.publish(REPLY + told.name, document)
         await asyncio.sleep(0.1)

@@ -1,12 +1,71 @@
-"""A job as its owner sees it, of the record in Redis."""
+"""A job as its owner sees it, of the record in Redis, and of what a process is told of an end."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 from pydantic_core import from_json
 
 from workers.jobs.job import Damaged, Job, State, iso
 
 VERIFIED = {"true": True, "false": False, "null": None}
+RESULT = b',"result":'
+"""Between the record and the document of a published end. No text of the record holds it: their quotes are escaped."""
+
+
+@dataclass
+class Seen:
+    """A job by its record, and its result's document, as JSON, when it has ended with one and it was asked for.
+
+    The document and most of the record are only read when they are asked for: of short jobs a thousand are heard of in
+    a second, and their answers go on almost as they came (app/answers/answer.py).
+    """
+
+    job_id: str
+    record: Mapping[str, str]
+    result: bytes | None = None
+
+    @classmethod
+    def of_reply(cls, message: bytes) -> "Seen":
+        """What was published of an end. Raises Damaged."""
+        try:
+            head, cut, rest = message.partition(RESULT)
+            told = from_json(head + b"}" if cut else head)
+            seen = cls(told["id"], told["job"], rest[:-1] if rest.startswith(b"{") else None)
+            if seen.result is None or not (seen.state.ended and seen.ended_at):
+                _ = seen.job  # or it is damaged
+            return seen
+        except (KeyError, ValueError, TypeError, AttributeError) as wrong:
+            raise Damaged("what was published of a job cannot be read") from wrong
+
+    @property
+    def owner(self) -> str:
+        """Whose job it is."""
+        return self.record["owner"]
+
+    @property
+    def state(self) -> State:
+        """Where the job is in its life."""
+        return State(self.record["state"])
+
+    @property
+    def ended_at(self) -> float | None:
+        """Seconds since 1970."""
+        return float(self.record.get("ended_at") or 0) or None
+
+    @cached_property
+    def job(self) -> Job:
+        """All of it, without its place in the queue. Raises Damaged."""
+        return to_job(self.job_id, self.record, None)
+
+    def document(self) -> dict[str, Any]:
+        """The result's. Raises Damaged."""
+        try:
+            told: dict[str, Any] = {**from_json(self.result or b"")}
+        except (ValueError, TypeError) as wrong:
+            raise Damaged(f"the result of job {self.job_id[:40]} cannot be read") from wrong
+        return told
 
 
 def to_job(job_id: str, record: Mapping[str, str], position: int | None) -> Job:

@@ -17,14 +17,11 @@ import os
 import secrets
 import socket
 import time
-from dataclasses import dataclass
 from typing import Any
 
-from pydantic_core import from_json
-
 from workers.jobs.events import follows, of_record
-from workers.jobs.job import Event, Expired, Job, State, Unavailable, UnknownJob
-from workers.jobs.shown import to_job
+from workers.jobs.job import Damaged, Event, Expired, State, Unavailable, UnknownJob
+from workers.jobs.shown import Seen, to_job
 from workers.jobs.wire import Command, Wire
 
 TOLD = "allot:told"
@@ -106,14 +103,6 @@ class Following:
             del self._all[self._job_id]
 
 
-@dataclass(frozen=True)
-class Seen:
-    """A job, and its result's document when it has ended with one and it was asked for."""
-
-    job: Job
-    result: dict[str, Any] | None = None
-
-
 class Told:
     """What this process is told of jobs. Lives in one event loop, between `start` and `stop`."""
 
@@ -166,7 +155,7 @@ class Told:
     def reply(self, job_id: str, owner: str) -> Seen | None:
         """The ended job that was published to this process, once."""
         _, seen = self._replies.pop(job_id, (0.0, None))
-        return seen if seen is not None and seen.job.owner == owner else None
+        return seen if seen is not None and seen.owner == owner else None
 
     async def look(self, job_id: str, owner: str, with_result: bool = False) -> Seen:
         """The job as it is now; without its place in the queue. Raises UnknownJob, Expired, Unavailable."""
@@ -181,7 +170,9 @@ class Told:
                 raise Expired(f"job {job_id[:40]} ended and its result has been dropped")
         if not record or record.get("owner") != owner or "discard" in record:
             raise UnknownJob(f"there is no job {job_id[:40]}")
-        return Seen(to_job(job_id, record, None), from_json(results[0]) if results and results[0] else None)
+        seen = Seen(job_id, record, results[0] or None if results else None)
+        _ = seen.job  # or it is damaged
+        return seen
 
     async def events(self, job_id: str, owner: str, after: str, follower: Follower) -> tuple[list[Event], bool]:
         """What happened behind the event `after` ("0-0": ever), and whether that is all that ever will.
@@ -259,18 +250,16 @@ class Told:
                     if job_id in self._followers:
                         self._tell(job_id, state, int(version))
             else:
-                self._hear_reply(from_json(message[2]))
-        except (ValueError, KeyError, TypeError, AttributeError) as wrong:
+                self._hear_reply(Seen.of_reply(message[2]))
+        except (ValueError, KeyError, TypeError, AttributeError, Damaged) as wrong:
             LOG.warning("a message on %s cannot be read: %r", message[1], wrong)
 
-    def _hear_reply(self, told: dict[str, Any]) -> None:
+    def _hear_reply(self, seen: Seen) -> None:
         """Keep an answer for the one who waits for it, and wake them."""
-        job, result = to_job(told["id"], told["job"], None), told["result"]
         while len(self._replies) >= MOST_REPLIES:
             del self._replies[next(iter(self._replies))]
-        result = from_json(result) if isinstance(result, str) and result else result
-        self._replies[job.id] = time.monotonic(), Seen(job, result or None)
-        for follower in self._followers.get(job.id, ()):
+        self._replies[seen.job_id] = time.monotonic(), seen
+        for follower in self._followers.get(seen.job_id, ()):
             follower.wake()
 
     def _forget_replies(self) -> None:

@@ -153,7 +153,7 @@ def _bytes(arrays: Mapping[str, Array]) -> int:
 
 
 def document_of(order: Order, solved: Solved, references: dict[str, Any], bench: Bench) -> dict[str, Any]:
-    """The result document; `as_json` writes it."""
+    """The result document; `as_json` writes it. Times and arrays are last: who answers changes these, and no others."""
     solution, certificate = solved.solution, solved.certificate
     record = order.record
     return {
@@ -168,7 +168,6 @@ def document_of(order: Order, solved: Solved, references: dict[str, Any], bench:
         "seed": solution.seed,
         "options": from_json(record["options"]),
         "facts": solution.facts,
-        "timings_ms": {name: round(value, 3) for name, value in solved.timings_ms.items()},
         "device": bench.device,
         "device_name": bench.device_name,
         "versions": versions(),
@@ -177,6 +176,7 @@ def document_of(order: Order, solved: Solved, references: dict[str, Any], bench:
             for name, reference in from_json(record["inputs"]).items()
         },
         "attempt": int(record["attempt"]),
+        "timings_ms": {name: round(value, 3) for name, value in solved.timings_ms.items()},
         "arrays": references,
     }
 

@@ -2,6 +2,7 @@
 ends."""
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -85,8 +86,9 @@ async def _read_parts(request: Request, visit: Visit, waits: bool) -> dict[str, 
 
 
 def _close_parts(reader: Reader) -> None:
-    for part in reader.parts.values():
-        part.sink.close()
+    with ExitStack() as all_of_them:  # though closing one fails
+        for part in reader.parts.values():
+            all_of_them.callback(part.sink.close)
 
 
 async def _looked(visit: Visit, parts: Mapping[str, Part]) -> None:

@@ -1,5 +1,6 @@
 """What goes along with a request through all stations: whose it is, what they work with, and where the time went."""
 
+import contextlib
 import functools
 import time
 import uuid
@@ -111,6 +112,15 @@ class Visit:
         try:
             while self.closing:  # what is called may hold this visit: it must not be held by it
                 self.closing.pop()()
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        """What is done though closing something has failed; that failure is told, and of later ones none."""
+        try:
+            while self.closing:
+                with contextlib.suppress(Exception):
+                    self.closing.pop()()
             for path in self.scratch.parent.glob(f"{self.scratch.name}*") if self.held.aside else ():
                 path.unlink(missing_ok=True)
         finally:

@@ -4,13 +4,20 @@ import gc
 import io
 import weakref
 from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import numpy as np
 import pytest
 
 from app.http.server import COLLECT_EVERY_S, LEAST_PAUSES, Collecting
+from app.intake.received import _close_parts
+from app.intake.room import Room
+from app.intake.visit import Visit
 from tests.app.conftest import LAP
 
 N = 40
@@ -120,3 +127,33 @@ def test_a_slow_collection_is_followed_by_a_longer_pause() -> None:
     assert not collecting.if_due()
     now[0] += LEAST_PAUSES * 0.5
     assert collecting.if_due()
+
+
+def test_all_is_closed_though_closing_one_fails(tmp_path: Path) -> None:
+    room, closed = Room(tmp_path, 100, 100), []
+
+    def fail(why: str) -> None:
+        closed.append(why)
+        raise OSError(why)
+
+    desk: Any = SimpleNamespace(store=SimpleNamespace(folder=SimpleNamespace(temporary=tmp_path)))
+
+    def request() -> None:
+        with Visit(desk, "ann", room.held("ann")) as visit:
+            visit.held.take(60)
+            visit.aside().write_bytes(b"x")
+            visit.closing += [partial(closed.append, "first"), partial(fail, "second"), partial(fail, "third")]
+
+    with pytest.raises(OSError, match="third"):
+        request()
+    assert closed == ["third", "second", "first"]
+    assert list(tmp_path.iterdir()) == []
+    room.held("ann").take(100)  # nothing of it is taken any more
+
+
+def test_all_parts_are_closed_though_closing_one_fails() -> None:
+    sinks = [Mock(**{"close.side_effect": why}) for why in (OSError("first"), None, None)]
+    reader: Any = SimpleNamespace(parts={str(k): SimpleNamespace(sink=sink) for k, sink in enumerate(sinks)})
+    with pytest.raises(OSError, match="first"):
+        _close_parts(reader)
+    assert all(sink.close.called for sink in sinks)

@@ -82,7 +82,7 @@ def worded_at_once(job: Job, seen: Seen) -> tuple[bytes, str] | None:
         if not cut or told.keys() != {"timings_ms", "arrays"}:
             return None
         arrays = {name: unpack(entry).tolist() for name, entry in told["arrays"].items()}
-    except (KeyError, ValueError, TypeError):
+    except (KeyError, ValueError, TypeError, AttributeError):
         return None
     spent = told["timings_ms"]
     times = responded(spent, seen)
@@ -96,8 +96,8 @@ def responded(spent: dict[str, float], seen: Seen) -> str:
     Returns:
         The same as a Server-Timing header.
     """
-    if seen.ended_at:
-        respond = max(0.0, 1000 * (time.time() - seen.ended_at))
+    if ended_at := seen.ended_at:
+        respond = max(0.0, 1000 * (time.time() - ended_at))
         spent["respond"] = round(respond, 3)
         spent["total"] = round(spent.get("total", 0.0) + respond, 3)
     return ", ".join([f"{name};dur={ms:.1f}" for name, ms in spent.items()])

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from tests.workers.service import allowed
-from workers.jobs.job import Job, State, Submission, Unavailable, UnknownJob
+from workers.jobs.job import Damaged, Job, State, Submission, Unavailable, UnknownJob
 from workers.jobs.queue import Jobs
+from workers.jobs.shown import Seen
 from workers.jobs.told import REPLY, TICK_S, Told
 from workers.jobs.wire import Wire
 from workers.runtime.config import Settings
@@ -138,6 +139,26 @@ def test_an_answer_that_is_published_needs_no_reading(settings: Settings, jobs: 
         assert told.reply(job.id, "bob") is None
 
     listening(settings, test)
+
+
+def test_what_is_published_is_read_in_each_form(jobs: Jobs) -> None:
+    """As it is today, as earlier releases wrote it, and without a document; junk is damaged."""
+    job = submitted(jobs)
+    record = jobs._redis.hgetall(f"allot:job:{job.id}") | {"state": "succeeded", "note": 'x","result":{"a":1}'}
+    text = '{"objective":3}'
+    forms: list[tuple[dict[str, Any], Any]] = [
+        ({"id": job.id, "job": record, "result": {"objective": 3}}, {"objective": 3}),
+        ({"id": job.id, "job": record, "result": text}, {"objective": 3}),
+        ({"result": text, "job": record, "id": job.id}, {"objective": 3}),
+        ({"id": job.id, "job": record, "result": None}, None),
+    ]
+    for told, said in forms:
+        seen = Seen.of_reply(json.dumps(told, separators=(",", ":")).encode())
+        assert (seen.job_id, seen.owner, seen.state) == (job.id, OWNER, State.SUCCEEDED)
+        assert (seen.result and seen.document()) == said
+    for junk in (b"", b"{", b'{"id":"a"}', b'{"id":"a","job":{},"result":{}}', b'{"id":"a","job":[],"result":null}'):
+        with pytest.raises(Damaged):
+            Seen.of_reply(junk)
 
 
 def test_only_the_owner_sees_a_job(settings: Settings, jobs: Jobs) -> None:

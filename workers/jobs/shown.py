@@ -28,11 +28,15 @@ class Seen:
 
     @classmethod
     def of_reply(cls, message: bytes) -> "Seen":
-        """What was published of an end. Raises Damaged."""
+        """What was published of an end; earlier releases published its document as a text. Raises Damaged."""
         try:
-            head, cut, rest = message.partition(RESULT)
-            told = from_json(head + b"}" if cut else head)
-            seen = cls(told["id"], told["job"], rest[:-1] if rest.startswith(b"{") else None)
+            head, _, rest = message.partition(RESULT)
+            if rest.startswith(b"{"):
+                told, result = from_json(head + b"}"), rest[:-1]
+            else:
+                told = from_json(message)
+                result = str(told["result"] or "").encode()
+            seen = cls(told["id"], told["job"], result or None)
             if seen.result is None or not (seen.state.ended and seen.ended_at):
                 _ = seen.job  # or it is damaged
             return seen
@@ -50,9 +54,9 @@ class Seen:
         return State(self.record["state"])
 
     @property
-    def ended_at(self) -> float | None:
-        """Seconds since 1970."""
-        return float(self.record.get("ended_at") or 0) or None
+    def ended_at(self) -> float:
+        """Seconds since 1970; 0 where it has not."""
+        return float(self.record.get("ended_at") or 0)
 
     @cached_property
     def job(self) -> Job:

@@ -70,7 +70,7 @@ def long_job(seconds: float) -> bytes:
 def service(api_workers: int) -> Iterator[tuple[int, psutil.Process]]:
     """A service with one CPU worker: (its port, its first process)."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("ALLOT_")}
-    env |= {"ALLOT_WARM_SOLVERS": "lap,qap", "ALLOT_MAX_IDLE_PER_ADDRESS": "20000"}  # all are opened beforehand
+    env |= {"ALLOT_WARM_SOLVERS": "lap,qap"}
     with tempfile.TemporaryDirectory(prefix="allot-waiters-") as folder:
         command = [sys.executable, "-m", "app.cli.main", "serve", "--port", "0", "--workers", "1", "--data-dir", folder]
         command += ["--api-workers", str(api_workers)]

@@ -84,7 +84,7 @@ class HttpSettings:
     unread_timeout_s: float = 60.0
     max_connections: int = 16_384
     max_connections_per_address: int = 12_288
-    max_idle_per_address: int = 512
+    max_idle_per_address: int = 8192
     requests_per_connection: int = 10_000
     max_waiters: int = 12_288
     max_waiters_per_owner: int = 8192

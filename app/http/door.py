@@ -1,15 +1,18 @@
 """Who may hold a connection, and for how long: what is counted and timed before there is a request to look at.
 
 A connection is idle while no whole request is in it: before the first byte, in the middle of headers, or between two
-requests. Idle ones are many at no cost to whoever opens them, so they are the first to go when there are too many. A
-request whose body does not come, and a client that does not read its answer, are ended too. One sweep a second looks
-at all connections; httptools refuses what is ambiguous (both lengths, bare LF, folded or nameless headers).
+requests. Idle ones are many at no cost to whoever opens them, so they are the first to go when there are too many, and
+first those of an address that has many: of the LOOKED_AT that have been idle for longest, one of the address with most.
+But a client may well open thousands before it asks anything on the first. A request whose body does not come, and a
+client that does not read its answer, are ended too. One sweep a second looks at all connections; httptools refuses what
+is ambiguous (both lengths, bare LF, folded or nameless headers).
 """
 
 import asyncio
 import logging
 import time
 from collections import Counter
+from itertools import islice
 from typing import Any
 
 from app.http.balance import Place
@@ -17,6 +20,7 @@ from app.http.config import HttpSettings
 from app.http.fetching import Fetching
 
 SWEEP_S = 1.0
+LOOKED_AT = 64
 MOST_HEAD = 64 << 10
 SLOWEST_B_PER_S = 1024
 GRACE_S = 30.0
@@ -57,10 +61,10 @@ class Door:
         address = connection.address
         if self.of_address[address] >= self.http.max_connections_per_address:
             return "this address has too many connections"
-        if len(self.all) >= self.http.max_connections and not self._make_room(None):
+        if len(self.all) >= self.http.max_connections and not self._make_room():
             return "there are too many connections"
         if self.idle_of_address[address] >= self.http.max_idle_per_address:
-            self._make_room(address)
+            self._close(next(one for one in self.idle if one.address == address))
         self.all[connection] = None
         self.of_address[address] += 1
         self.rest(connection)
@@ -95,15 +99,17 @@ class Door:
         if self._place is not None:
             self._place.know(len(self.all) - self._quiet)
 
-    def _make_room(self, address: str | None) -> bool:
-        """Close the connection that has been idle for longest, of one address or of any."""
-        for connection in self.idle:
-            if address in (None, connection.address):
-                self.turned_away += 1
-                connection.hang_up()
-                self.leave(connection)
-                return True
-        return False
+    def _make_room(self) -> bool:
+        """Close an idle connection; False where there is none."""
+        oldest = list(islice(self.idle, LOOKED_AT))
+        if oldest:
+            self._close(max(oldest, key=lambda one: self.idle_of_address[one.address]))
+        return bool(oldest)
+
+    def _close(self, connection: "Guarded") -> None:
+        self.turned_away += 1
+        connection.hang_up()
+        self.leave(connection)
 
     def _look_around(self) -> None:
         self._sweep = None

@@ -242,6 +242,34 @@ def test_the_oldest_idle_connection_makes_room(tmp_path: Path) -> None:
         made.stop()
 
 
+def test_room_is_made_by_whoever_holds_many(tmp_path: Path) -> None:
+    made = Guarded(tmp_path, HttpSettings(max_connections=6))
+    try:
+        with socket.create_connection(("127.0.0.1", made.port), 30, ("127.0.0.2", 0)) as first:
+            eventually(lambda: len(made.server.door.all) == 1)
+            held = [made.connect() for _ in range(5)]
+            eventually(lambda: len(made.server.door.all) == 6)
+            for _ in range(3):
+                assert made.alive() < allowed(3)
+            assert rest_of(held[0]) == b""  # closed
+            first.sendall(b"GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            assert b"200 OK" in rest_of(first)
+    finally:
+        made.stop()
+
+
+def test_a_thousand_may_be_opened_before_one_asks(tmp_path: Path) -> None:
+    made = Guarded(tmp_path, HttpSettings())
+    try:
+        with contextlib.ExitStack() as kept:
+            held = [kept.enter_context(made.connect()) for _ in range(1000)]
+            for one in held:
+                one.sendall(b"GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            assert all(b"200 OK" in rest_of(one) for one in held)
+    finally:
+        made.stop()
+
+
 def test_the_log_is_not_flooded(caplog: pytest.LogCaptureFixture) -> None:
     sparse, log = Sparse(per_s=3), logging.getLogger("allot.test.sparse")
     record = log.makeRecord(log.name, logging.WARNING, "f", 1, "%s turned away", ("x",), None)

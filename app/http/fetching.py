@@ -25,6 +25,7 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from app.http.hops import whole
+from app.http.joined import Joined
 
 SCOPE = "allot.fetching"
 LEAST = 1 << 20
@@ -68,7 +69,7 @@ class Fetching(HttpToolsProtocol):
     """uvicorn's protocol, of which the long plain body of a request can be fetched.
 
     It leans on names inside uvicorn: on_headers_complete, on_message_complete, data_received, flow, transport,
-    scope, headers, parser, pipeline, and cycle with its body and message_event.
+    scope, headers, parser, pipeline, and cycle with its body, message_event and transport.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -80,6 +81,8 @@ class Fetching(HttpToolsProtocol):
         """Called by the parser: a body begins."""
         self.left, self.stalls = _length(self.headers), 0
         super().on_headers_complete()
+        if self.scope["method"] != "HEAD":
+            self.cycle.transport = cast("asyncio.Transport", Joined(self.transport))
         if self.left >= LEAST and _is_plain(self.transport):
             cast("dict[str, Any]", self.scope)[SCOPE] = Line(self, self.cycle)
 

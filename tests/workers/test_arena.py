@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from tests.workers.laid import SIZE, laid
-from workers.store.arena import MARK, Arena, arena_of, is_slab, leased
+from workers.store.arena import MARK, YOUNGER, Arena, arena_of, is_slab, leased
 from workers.store.codec import Limits
 from workers.store.digests import PIECE, digest_of
 from workers.store.expected import Expected
@@ -119,6 +119,20 @@ def test_a_spare_slab_of_nearly_that_size_is_cut_or_lengthened(arena: Arena, thr
 def test_a_spare_slab_of_quite_another_size_is_left(arena: Arena, threads: Any, size: int) -> None:
     inode = spared(arena, threads, SIZE).stat().st_ino
     assert lay(arena, threads, "b", 2, size).stat().st_ino != inode
+
+
+@pytest.mark.parametrize("more", [-100, 0, 100])
+def test_one_of_many_uploads_of_nearly_a_size_gives_its_slab_to_the_next(arena: Arena, threads: Any, more: int) -> None:
+    small = SIZE // 8
+    oldest = lay(arena, threads, "0", 1, small).stat().st_ino
+    arena.settled("0")
+    for number in range(1, 1 + YOUNGER):
+        assert lay(arena, threads, str(number), number, small + number).stat().st_ino != oldest
+        arena.settled(str(number))
+    assert arena.find("0") is not None  # nobody knew yet that more would come
+    path = lay(arena, threads, "next", 9, small + 10 + more)
+    assert (path.stat().st_ino, path.read_bytes()) == (oldest, b"\x09" * (small + 10 + more))
+    assert [arena.find(str(number)) is not None for number in range(1 + YOUNGER)] == [False] + [True] * YOUNGER
 
 
 def test_what_a_slab_is_lengthened_by_is_fresh_memory(tmp_path: Path, threads: Any) -> None:

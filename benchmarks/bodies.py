@@ -21,7 +21,7 @@ from allot_client import Client
 from allot_client import body as bodies
 from allot_client.flows import Call
 
-from benchmarks.loopback import bare_ms
+from benchmarks.bare import bare_ms
 from benchmarks.own import Service, service
 from benchmarks.rows import Rows
 from benchmarks.small_jobs import cpu_ms, roles

@@ -5,8 +5,8 @@ times with fresh numbers, so that nothing is found by its digest; `first` is the
 there, and has its stations. Of the median run the row says where each millisecond went. The service tells its own
 stations. `preparing` is the client's time before it sends, `reading` that from the answer's first byte to its last.
 `missing` is what is in none of them. `bare` is the time of a copy of as many bytes through a socket of this machine,
-just before. CPU milliseconds are those of each process, a request, over all runs: they say something where other work
-slows the clock down.
+just before; of many clients it is how many posts a second an application that does nothing answers. CPU milliseconds
+are those of each process, a request, over all runs: they say something where other work slows the clock down.
 
 Rows of two GPUs take --gpus 2. 5000 waiting clients are measured by `python -m benchmarks.waiters`. A tree without git
 tells its commit by ALLOT_COMMIT. Peers run in this process, on the CPU, on the same problem.
@@ -25,8 +25,8 @@ import psutil
 from allot_client import Client, quick
 from scipy.optimize import linear_sum_assignment
 
+from benchmarks.bare import bare_ms, bare_per_s
 from benchmarks.callers import call
-from benchmarks.loopback import bare_ms
 from benchmarks.own import service
 from benchmarks.rows import Rows, on_gpu
 from benchmarks.small_jobs import bodies, cpu_ms, roles
@@ -206,9 +206,10 @@ def many(port: int, rows: Rows, device: str) -> None:
     """Many clients, each posting its next small job when the last was answered; all of them in this process."""
     jobs, begun = bodies(CLIENTS), time.monotonic()
     taken, wrong = call(port, jobs, CLIENTS, CLIENTS_S)
+    lasted, bare = time.monotonic() - begun, bare_per_s(jobs, CLIENTS, 2.0)
     p50, p99 = np.percentile(taken or [0], [50, 99])
     rows.add(
-        what=f"lap 32 x 32, {CLIENTS} clients", device=device, jobs_per_s=len(taken) / (time.monotonic() - begun),
+        what=f"lap 32 x 32, {CLIENTS} clients", device=device, jobs_per_s=len(taken) / lasted, bare_per_s=bare,
         p50_ms=float(p50), p99_ms=float(p99), refused=len(wrong), must_per_s=1500, goal_per_s=5000,
     )  # fmt: skip
 

@@ -3,7 +3,8 @@
 A service of its own on this machine: one API process, the embedded Redis, one CPU worker. Clients on keep-alive
 connections post a 32 x 32 assignment as our client does with `Prefer: wait`, each its next when the last was answered,
 and once with the numbers as text. Printed are jobs per second, latency, and CPU milliseconds a job of each process and
-of the client; then the same for one connection, and lapx on the same matrices in this process. Rows go to
+of the client, and how many such posts a second an application that does nothing answers on the same server; then the
+same for one connection, and lapx on the same matrices in this process. Rows go to
 benchmarks/results/small_jobs.jsonl, or where there is a GPU to a file that is named after it, each with the load of the
 machine at that time. `--solver auction` posts the same matrices as benefits of an auction. `--calls` counts instead
 what does not depend on that load: function calls of the API and commands of Redis, a job. To compare with a commit
@@ -23,6 +24,7 @@ import numpy as np
 import psutil
 from allot_client.body import job_body
 
+from benchmarks.bare import bare_per_s
 from benchmarks.callers import call
 from benchmarks.own import service
 from benchmarks.rows import Rows, machine, on_gpu
@@ -127,7 +129,8 @@ def main() -> None:
     with service(workers=1, solvers=solver) as there:
         port, serve, seconds = there.port, there.process, arguments.seconds
         measure(port, serve, arguments.connections, 2, solver=solver)
-        rows.add(**measure(port, serve, arguments.connections, seconds, solver=solver))
+        many = measure(port, serve, arguments.connections, seconds, solver=solver)
+        rows.add(**many, bare_per_s=bare_per_s(bodies(64, solver=solver), arguments.connections, seconds / 2))
         rows.add(**measure(port, serve, arguments.connections, seconds, digits=True, solver=solver))
         rows.add(**measure(port, serve, 1, seconds / 2, solver=solver))
         rows.add(**memory(there.folder, port, solver))

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from benchmarks import auction_large
+from benchmarks.bare import bare_ms, bare_per_s
 from benchmarks.last_mile import ROWS as ROWS_OF_THE_LAST_MILE
 from benchmarks.last_mile import chosen
-from benchmarks.loopback import bare_ms
 from benchmarks.report.__main__ import pages, stale
 from benchmarks.report.page import Table, filled
 from benchmarks.report.qap import thinned
 from benchmarks.rows import tag_of
+from benchmarks.small_jobs import bodies
 
 ROOT = Path(__file__).parent.parent
 ROWS = sorted((ROOT / "benchmarks/results").glob("*.jsonl"))
@@ -82,6 +83,10 @@ def test_the_last_mile_asks_for_every_row_on_a_gpu_and_what_a_cpu_can_take_on_a_
 
 def test_a_bare_copy_sends_all_bytes() -> None:
     assert 0 < bare_ms(3 << 20) < 60_000
+
+
+def test_an_empty_application_answers_what_a_service_would() -> None:
+    assert bare_per_s(bodies(4), connections=4, seconds=0.2) > 0
 
 
 @pytest.mark.parametrize("case", [*auction_large.CASES, *auction_large.OTHERS])

@@ -9,8 +9,9 @@ from typing import Any
 MIB = 1 << 20
 COUNTS = "PROMETHEUS_MULTIPROC_DIR"
 """Environment variable: where processes that answer on one port keep what each has counted."""
-BACKLOG = 1024
-"""Connections that the kernel holds until they are accepted."""
+BACKLOG = 4096
+"""Connections that the kernel holds until they are accepted, if net.core.somaxconn allows so many. Whoever comes when
+there are more tries again after a second."""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from workers.store.digests import PIECE, digest_of
 from workers.store.expected import Expected
 from workers.store.in_hand import InHand
 from workers.store.layouts import npy as read_npy
+from workers.store.sizes import keep_size
 from workers.store.slab import STEP
 from workers.store.upload import Writer
 
@@ -133,6 +134,19 @@ def test_one_of_many_uploads_of_nearly_a_size_gives_its_slab_to_the_next(arena: 
     path = lay(arena, threads, "next", 9, small + 10 + more)
     assert (path.stat().st_ino, path.read_bytes()) == (oldest, b"\x09" * (small + 10 + more))
     assert [arena.find(str(number)) is not None for number in range(1 + YOUNGER)] == [False] + [True] * YOUNGER
+
+
+def test_a_blob_whose_slab_keeps_its_size_keeps_its_name(arena: Arena, threads: Any) -> None:
+    small = SIZE // 8
+    for number in range(2 + YOUNGER):
+        lay(arena, threads, str(number), number, small)
+    with (arena.blobs / "0").open("rb") as held:
+        keep_size(held.fileno())
+        for number in range(2 + YOUNGER):
+            arena.settled(str(number))
+        lay(arena, threads, "next", 9, small + 10)
+        assert arena.find("0") is not None
+        assert arena.find("1") is None
 
 
 def test_what_a_slab_is_lengthened_by_is_fresh_memory(tmp_path: Path, threads: Any) -> None:

@@ -237,7 +237,8 @@ class Arena:
     def _like(self, size: int, among: list[Lying]) -> Taken | None:
         """A slab of nearly that size, the nearest first, cut or lengthened."""
         for one in sorted(among, key=lambda one: abs(one.size - size)):
-            if not _is_near(one.size, size) or not (found := self._taken_from(Path(one.path))):
+            path = Path(one.path)
+            if not _is_near(one.size, size) or not _is_free(path) or not (found := self._taken_from(path)):
                 continue
             if may_resize(found.descriptor) and (size <= one.size or self._make_room(size - one.size)):
                 os.ftruncate(found.descriptor, size)
@@ -302,6 +303,15 @@ def _lengthened(found: Taken, size: int) -> Taken:
             os.posix_fallocate(found.descriptor, found.whole, size - found.whole)
             return replace(found, whole=size)
     return replace(found, whole=min(found.whole, size))
+
+
+def _is_free(path: Path) -> bool:
+    """Whether nobody keeps the size of a slab. One that is taken in vain has lost its blob's name."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return may_resize(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _is_near(size: int, wanted: int) -> bool:

@@ -141,9 +141,24 @@ def test_an_answer_that_waited_for_a_connection_is_asked_for_again(monkeypatch: 
     assert not ways
 
 
+@pytest.mark.parametrize("late", [0.0, 0.5, 1.0])
+def test_processes_of_redis_host_agree_however_long_its_answers_take(
+    monkeypatch: pytest.MonkeyPatch, late: float
+) -> None:
+    """Or a job would have been queued for less than no time."""
+    here = 100.0
+    monkeypatch.setattr(clocks, "time", SimpleNamespace(monotonic=lambda: here, time=lambda: here + 1000))
+    clock = Clock(lambda: (0, 0))
+    for way in (0.002, 0.02, 0.0002):
+        start, here = here, here + way
+        told = start + late * way + 1000
+        clock.learn((int(told), round(1e6 * (told % 1))), start, here)
+        assert clock.now() - here == pytest.approx(1000, abs=2e-6)
+
+
 def test_a_clock_whose_answers_are_all_slow_takes_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
     ways, here = [0.06, 0.05, 0.04, 0.03], 100.0
-    monkeypatch.setattr(clocks, "time", SimpleNamespace(monotonic=lambda: here, time=lambda: here))
+    monkeypatch.setattr(clocks, "time", SimpleNamespace(monotonic=lambda: here, time=lambda: here + 1))
 
     def ask() -> tuple[int, int]:
         nonlocal here

@@ -157,7 +157,7 @@ def _travellers(built: Built, most: int) -> set[str]:
     job has all of its inputs by one way.
     """
     came = () if built.request.keep_inputs else built.sources.items()
-    sizes = sorted((size_of(source.value), name) for name, source in came if source.name is not None)
+    sizes = sorted((size_of(source.value), name) for name, source in came if source.may_travel)
     totals = accumulate(size for size, _ in sizes)
     found = {name for (_, name), total in zip(sizes, totals, strict=True) if total <= most}
     return found if most > MOST_BYTES or len(found) == len(built.sources) else set()

@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import io
 import json
 import shutil
 import subprocess
@@ -14,6 +15,9 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+import scipy.io
+import scipy.sparse
+from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 from starlette.background import BackgroundTask
 from starlette.responses import Response, StreamingResponse
 
@@ -90,6 +94,35 @@ def test_the_answer_is_that_of_a_file(client: httpx.Client, name: str, left: Cal
     else:
         assert answer.status_code == 200
         assert answer.json()["input_digests"]["cost"]["digest"] == digest_of(LAYOUTS[name][1])
+    assert left() == set()
+
+
+def sparse_file(kind: str, matrix: scipy.sparse.csr_array) -> Part:
+    file = io.BytesIO()
+    if kind == "mtx":
+        scipy.io.mmwrite(file, matrix.tocoo())
+        return "g.mtx.gz", gzip.compress(file.getvalue())
+    scipy.sparse.save_npz(file, matrix, compressed=kind == "npz")
+    return "g.npz", file.getvalue()
+
+
+@pytest.mark.parametrize("n", [5, 60, 150])  # the last two do not travel with a job whose answer nobody waits for
+@pytest.mark.parametrize("kind", ["npz", "npz as it is", "mtx"])
+def test_a_sparse_matrix_in_one_file_stays_a_file(
+    client: httpx.Client, kind: str, n: int, left: Callable[[], set[str]]
+) -> None:
+    numbers = np.random.default_rng(n)
+    dense = numbers.integers(1, 100, (n, n)) * (numbers.random((n, n)) < 0.4)
+    np.fill_diagonal(dense, 3)
+    file = sparse_file(kind, scipy.sparse.csr_array(dense.astype(float)))
+    rows, cols = min_weight_full_bipartite_matching(scipy.sparse.csr_array(dense), maximize=True)
+    waited = both(client, {"solver": "auction"}, {"benefit": file}, Prefer="wait=30")
+    later = both(client, {"solver": "auction"}, {"benefit": file}).json()["links"]
+    assert client.get(later["self"], params={"wait": 30}).json()["state"] == "succeeded"
+    for answer in (waited, client.get(later["result"])):
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["objective"] == dense[rows, cols].sum()
+    assert waited.json()["input_digests"]["benefit"]["blob"] == digest_of(file[1])
     assert left() == set()
 
 

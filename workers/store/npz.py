@@ -60,7 +60,8 @@ def _member(
 def _sparse(found: dict[str, Array]) -> Csr:
     kind, shape = found["format"].ravel().tolist(), found["shape"]
     if kind not in (["csr"], [b"csr"]):
-        raise layouts.BadLayout(f"is sparse in {kind!r:.20} layout; expected csr (call .tocsr() before saving)")
+        told = b"".join(one if isinstance(one, bytes) else str(one).encode() for one in kind[:1]).decode("latin-1")
+        raise layouts.BadLayout(f"is sparse in layout {told:.20}; expected csr (call .tocsr() before saving)")
     if "data" not in found or shape.shape != (2,) or shape.dtype.kind not in "iu":
         raise layouts.BadLayout("is not laid out as SciPy's save_npz does it: expected data and two extents in shape")
     n_rows, n_cols = shape.tolist()

@@ -20,6 +20,7 @@ import numpy as np
 from allot_client.arrays import FORBIDDEN_INTEGER, Array, Series, Sparse
 
 SLICE = 1 << 20
+SPARSE_PARTS = ("indptr", "indices", "values")
 SMALL_ELEMENTS = 4096
 """Inputs of so many entries in all go as JSON: one part less to open on the other side."""
 WORTH_PACKING = 64
@@ -105,8 +106,17 @@ def job_body(job: Mapping[str, Any], inputs: Mapping[str, Input]) -> Body:
         shown = {name: _as_json(value) for name, value in arrays.items()}
         text = json.dumps({**job, "inputs": {**references, **shown}}, allow_nan=False)
         return Body([text.encode()], "application/json")
+    files: dict[str, Input] = {}
+    for name, value in arrays.items():
+        if isinstance(value, Sparse):
+            parts = {part: f"{name}.{part}" for part in SPARSE_PARTS}
+            files |= {file: getattr(value, part) for part, file in parts.items()}
+            named = {part: {"part": file} for part, file in parts.items()}
+            references[name] = {"csr": {**named, "shape": list(value.shape)}}
+        else:
+            files[name] = value
     document = {**job, "inputs": references} if references else dict(job)
-    return _multipart(document, arrays)
+    return _multipart(document, files)
 
 
 def _fits_json(value: Input) -> bool:
@@ -143,7 +153,7 @@ def _size(value: Input) -> int:
 
 def _as_json(value: Input) -> Any:
     if isinstance(value, Sparse):
-        parts = {name: _as_json(getattr(value, name)) for name in ("indptr", "indices", "values")}
+        parts = {name: _as_json(getattr(value, name)) for name in SPARSE_PARTS}
         return {"csr": {**parts, "shape": list(value.shape)}}
     assert isinstance(value, np.ndarray)
     if _packs(value):
@@ -173,8 +183,6 @@ def _head(boundary: str, name: str, filename: str | None) -> bytes:
 def _as_file(name: str, value: Input) -> tuple[str, Sequence[Piece | Series]]:
     if isinstance(value, File):
         return value.name, [value.content]
-    if isinstance(value, Sparse):
-        return f"{name}.npz", [_sparse_file(value)]
     if isinstance(value, Series):
         return f"{name}.npy", [_npy_head(value.dtype, (value.size,)), value]
     assert isinstance(value, np.ndarray)
@@ -194,13 +202,3 @@ def _npy_head(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
     said = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(head, said)
     return head.getvalue()
-
-
-def _sparse_file(matrix: Sparse) -> bytes:
-    """The layout of scipy.sparse.save_npz."""
-    file = io.BytesIO()
-    np.savez(
-        file, indices=matrix.indices, indptr=matrix.indptr, data=matrix.values,
-        format=np.array(b"csr"), shape=np.array(matrix.shape),
-    )  # fmt: skip
-    return file.getvalue()

@@ -16,9 +16,12 @@ from allot_client import (
     WaitedTooLong,
     as_completed,
 )
+from allot_client.arrays import Sparse, given
+from allot_client.body import job_body
 from allot_client.flows import Answer, Call, Retry
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
+from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 from tests.app.conftest import Service, long_job
 
@@ -56,6 +59,24 @@ def test_other_solvers(allot: Client, tmp_path: Path) -> None:
     assert plan.shape == (30, 40)
     (tmp_path / "n3.dat").write_text("3\n0 1 2\n1 0 3\n2 3 0\n0 5 1\n5 0 2\n1 2 0\n")
     assert sorted(allot.qap(tmp_path / "n3.dat", time_limit_s=1).permutation.tolist()) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "int32", "int64", "uint8"])
+def test_a_long_sparse_matrix_goes_as_its_three_arrays(allot: Client, kind: str) -> None:
+    numbers = np.random.default_rng(3)
+    dense = numbers.integers(1, 200, (120, 150)) * (numbers.random((120, 150)) < 0.4)
+    np.fill_diagonal(dense, 7)
+    graph = csr_array(dense.astype(kind))
+    answer = allot.auction(graph)
+    rows, cols = min_weight_full_bipartite_matching(csr_array(dense), maximize=True)
+    assert answer.optimal
+    assert answer.objective == dense[rows, cols].sum()
+    value = given(graph).value
+    assert isinstance(value, Sparse)
+    sent = b"".join(job_body({"solver": "auction"}, {"benefit": value}).slices())
+    for part, array in (("indptr", graph.indptr), ("indices", graph.indices), ("values", graph.data)):
+        assert f'name="benefit.{part}"; filename="benefit.{part}.npy"'.encode() in sent
+        assert array.tobytes() in sent
 
 
 def test_result_arrays_above_the_inline_limit(allot: Client) -> None:

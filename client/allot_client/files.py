@@ -98,6 +98,8 @@ def read_job(given: Sequence[str], wanted: Wanted, read_other: Reader) -> Read:
         pair = _name_and_file(text)
         name, path = pair or (None, Path(text))
         value = _table(path, wanted, name) if is_table(_without_sheet(path)[0]) else read_other(path)
+        if isinstance(value, dict) and len(value) == 1 and name is not None and name not in value:
+            value = next(iter(value.values()))  # the only one there is, whatever it is called there
         if isinstance(value, dict):
             found |= {key: one for key, one in value.items() if name is None or key == name}
         else:
@@ -198,6 +200,10 @@ def _value(name: str, value: Any, forbidden: float, solver: str) -> Any:
     return value.filled(forbidden)
 
 
+EDGES = b"%%matrixmarket matrix coordinate"
+"""How a file of MatrixMarket begins that is sparse."""
+
+
 def read_for_service(path: Path) -> Any:
     """A file that is no table: arrays where NumPy reads them, else the file itself, which the service reads."""
     if path.suffix == ".npy":
@@ -211,5 +217,7 @@ def read_for_service(path: Path) -> Any:
             shape = tuple(int(extent) for extent in members["shape"])
             return Sparse(members["indptr"], members["indices"], members["data"], (shape[0], shape[1]))
         return members
-    name = "qaplib" if path.suffix == ".dat" else "sln" if path.suffix == ".sln" else "cost"
-    return {name: File(path.name, path.read_bytes())}
+    content = path.read_bytes()
+    known = {".dat": "qaplib", ".sln": "sln"}
+    name = known.get(path.suffix, "benefit" if content[:100].lower().startswith(EDGES) else "cost")
+    return {name: File(path.name, content)}

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.io
+import scipy.sparse as sp
 from allot_client.cli import main
 
 from tests.app.conftest import Service, long_job
@@ -63,6 +65,18 @@ def test_a_layout_gets_the_names_of_both_its_tables(run: Run, tmp_path: Path) ->
     told = run("get", job, "--like", f"flow={flow}", f"distance={distance}")
     assert re.search(r"^  A -> [123]$", told, re.MULTILINE)
     assert re.search(r"^  A -> [012]$", run("get", job, "--like", flow), re.MULTILINE)  # whose rooms it does not name
+
+
+def test_a_sparse_file_is_a_graph_whatever_wrote_it(run: Run, tmp_path: Path) -> None:
+    graph = sp.csr_array(np.diag([3.0, 4, 5]) + np.diag([9.0, 1], 1))
+    mtx, npz, plain = (tmp_path / name for name in ("g.mtx", "g.npz", "plain.npz"))
+    scipy.io.mmwrite(mtx, graph.tocoo())
+    sp.save_npz(npz, graph)
+    np.savez(plain, graph.toarray())
+    for given in ([npz], [mtx], [f"benefit={mtx}"], [f"benefit={npz}"]):
+        assert json.loads(run("solve", *given, "--json"))["objective"] == 12
+    assert json.loads(run("solve", f"benefit={plain}", "--json"))["objective"] == 14  # what is 0 there is no hole
+    assert json.loads(run("solve", f"cost={mtx}", "-o", "reg=0.5", "--solver", "uot", "--json"))["solver"] == "uot"
 
 
 def test_submit_get_jobs(run: Run, tmp_path: Path) -> None:

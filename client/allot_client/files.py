@@ -142,24 +142,24 @@ def _is_sparse(value: Any) -> bool:
     return hasattr(value, "indptr")
 
 
+TELLING = {
+    "qap": {"flow", "distance", "qaplib"},
+    "gromov": {"x_distance", "y_distance", "x_features", "y_features", "plan0"},
+    "auction": {"benefit", "reject", "prices0"},
+    "barycenter": {"histograms", "support"},
+    "multimarginal": {"z", "c", "pair_weights"},
+    "uot": {"x", "y", "a", "b"},
+    "lap": {"cost"},
+}
+"""Inputs by which a solver is known; the first solver counts."""
+
+
 def guess_solver(inputs: Mapping[str, Any]) -> str:
     """The solver that takes these inputs. Raises: ValueError."""
-    names = set(inputs)
-    if names & {"flow", "distance", "qaplib"}:
-        return "qap"
-    if names & {"x_distance", "y_distance", "x_features", "y_features", "plan0"}:
-        return "gromov"
-    if names & {"benefit", "reject", "prices0"}:
-        return "auction"
-    if names & {"histograms", "support"}:
-        return "barycenter"
-    if names & {"z", "c", "pair_weights"}:
-        return "multimarginal"
-    if names & {"x", "y", "a", "b"}:
-        return "uot"
-    if "cost" in names:
-        return "lap"
-    raise ValueError(f"the file holds {', '.join(sorted(names)) or 'nothing'}; name a solver with --solver")
+    for solver, names in TELLING.items():
+        if names & set(inputs):
+            return solver
+    raise ValueError(f"the file holds {', '.join(sorted(inputs)) or 'nothing'}; name a solver with --solver")
 
 
 def _named(solver: str, found: dict[str, Any], wanted: Wanted) -> Read:
@@ -216,6 +216,8 @@ def read_for_service(path: Path) -> Any:
         if {"indptr", "indices", "data", "shape"} <= members.keys():
             shape = tuple(int(extent) for extent in members["shape"])
             return Sparse(members["indptr"], members["indices"], members["data"], (shape[0], shape[1]))
+        if len(members) == 1 and not set(members) <= set().union(*TELLING.values()):
+            return next(iter(members.values()))  # `np.savez` calls it arr_0
         return members
     content = path.read_bytes()
     known = {".dat": "qaplib", ".sln": "sln"}

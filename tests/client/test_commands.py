@@ -76,6 +76,7 @@ def test_a_sparse_file_is_a_graph_whatever_wrote_it(run: Run, tmp_path: Path) ->
     for given in ([npz], [mtx], [f"benefit={mtx}"], [f"benefit={npz}"]):
         assert json.loads(run("solve", *given, "--json"))["objective"] == 12
     assert json.loads(run("solve", f"benefit={plain}", "--json"))["objective"] == 14  # what is 0 there is no hole
+    assert json.loads(run("solve", plain, "--json"))["solver"] == "lap"
     assert json.loads(run("solve", f"cost={mtx}", "-o", "reg=0.5", "--solver", "uot", "--json"))["solver"] == "uot"
 
 

@@ -53,11 +53,6 @@ class Source:
     name: Callable[[], InputRef] | None = None
     sink: Writer | None = None
 
-    @property
-    def may_travel(self) -> bool:
-        """Whether its bytes can go along with the job. A sparse matrix of one file is not its three arrays by name."""
-        return self.name is not None and not (isinstance(self.value, Csr) and self.sink is not None)
-
     def hand(self, folder: Path, scratch: Scratch) -> Handle:
         """Where the array lies, for another process."""
         return handle_of(self.value, self.sink) or hand(self.value, folder, scratch)

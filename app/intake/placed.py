@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 
 from app.intake.built import Built
 from app.intake.gathered import Source
+from kernels import Csr
 from workers.jobs.entry import BeingDeleted, Counting
 from workers.jobs.job import Expired, InputRef, Job, JobError, OverQuota, QuotaFull, Submission, UnknownJob
 from workers.store.disk import SPARE_BYTES
@@ -157,10 +158,15 @@ def _travellers(built: Built, most: int) -> set[str]:
     job has all of its inputs by one way.
     """
     came = () if built.request.keep_inputs else built.sources.items()
-    sizes = sorted((size_of(source.value), name) for name, source in came if source.may_travel)
+    sizes = sorted((size_of(source.value), name) for name, source in came if _may_travel(source))
     totals = accumulate(size for size, _ in sizes)
     found = {name for (_, name), total in zip(sizes, totals, strict=True) if total <= most}
     return found if most > MOST_BYTES or len(found) == len(built.sources) else set()
+
+
+def _may_travel(source: Source) -> bool:
+    """Whether the bytes can go along with the job. A sparse matrix of one file is not its three arrays by name."""
+    return source.name is not None and not (isinstance(source.value, Csr) and source.sink is not None)
 
 
 def _kept(built: Built, travellers: set[str]) -> Inputs:

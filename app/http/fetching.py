@@ -81,7 +81,7 @@ class Fetching(HttpToolsProtocol):
         """Called by the parser: a body begins."""
         self.left, self.stalls = _length(self.headers), 0
         super().on_headers_complete()
-        if self.scope["method"] != "HEAD":
+        if self.scope["method"] != "HEAD":  # its headers are all that is written: nothing would bring them out
             self.cycle.transport = cast("asyncio.Transport", Joined(self.transport))
         if self.left >= LEAST and _is_plain(self.transport):
             cast("dict[str, Any]", self.scope)[SCOPE] = Line(self, self.cycle)

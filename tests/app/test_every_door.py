@@ -116,6 +116,15 @@ SPARSE: dict[str, Post] = {
 }
 
 
+def graph(n: int) -> tuple[scipy.sparse.csr_array, float]:
+    """A sparse matrix, and the most that a full assignment along its entries brings."""
+    numbers = np.random.default_rng(n)
+    dense = numbers.integers(1, 100, (n, n)) * (numbers.random((n, n)) < 0.4)
+    np.fill_diagonal(dense, 3)
+    rows, cols = min_weight_full_bipartite_matching(scipy.sparse.csr_array(dense), maximize=True)
+    return scipy.sparse.csr_array(dense.astype(float)), float(dense[rows, cols].sum())
+
+
 def answered(client: httpx.Client, answer: httpx.Response) -> Any:
     """The result, now or later."""
     if answer.status_code == 202:
@@ -141,10 +150,6 @@ def test_a_matrix(client: httpx.Client, way: str, waits: bool) -> None:
 def test_a_sparse_matrix(client: httpx.Client, way: str, waits: bool) -> None:
     headers = {"Prefer": "wait=30"} if waits else {}
     for n in SIZES:
-        numbers = np.random.default_rng(n)
-        dense = numbers.integers(1, 100, (n, n)) * (numbers.random((n, n)) < 0.4)
-        np.fill_diagonal(dense, 3)
-        rows, cols = min_weight_full_bipartite_matching(scipy.sparse.csr_array(dense), maximize=True)
-        graph = scipy.sparse.csr_array(dense.astype(float))
-        told = answered(client, SPARSE[way](client, "auction", "benefit", graph, headers))
-        assert told["objective"] == dense[rows, cols].sum()
+        matrix, best = graph(n)
+        told = answered(client, SPARSE[way](client, "auction", "benefit", matrix, headers))
+        assert told["objective"] == best

@@ -2,7 +2,6 @@
 
 import asyncio
 import gzip
-import io
 import json
 import shutil
 import subprocess
@@ -15,9 +14,6 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-import scipy.io
-import scipy.sparse
-from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 from starlette.background import BackgroundTask
 from starlette.responses import Response, StreamingResponse
 
@@ -28,6 +24,7 @@ from app.intake.multipart import MAX_PARTS, Reader, plain_parts
 from app.intake.room import FRESH_BYTES, Room
 from tests.app.conftest import Service
 from tests.app.test_bad_input import FILES, check, npy, npz
+from tests.app.test_every_door import answered, graph, market, scipys
 from tests.bombs import made
 from workers.jobs.job import StoreFull
 from workers.store.digests import digest_of
@@ -97,31 +94,24 @@ def test_the_answer_is_that_of_a_file(client: httpx.Client, name: str, left: Cal
     assert left() == set()
 
 
-def sparse_file(kind: str, matrix: scipy.sparse.csr_array) -> Part:
-    file = io.BytesIO()
-    if kind == "mtx":
-        scipy.io.mmwrite(file, matrix.tocoo())
-        return "g.mtx.gz", gzip.compress(file.getvalue())
-    scipy.sparse.save_npz(file, matrix, compressed=kind == "npz")
-    return "g.npz", file.getvalue()
+SPARSE: dict[str, Callable[[Any], bytes]] = {
+    "npz": scipys,
+    "npz as it is": lambda matrix: scipys(matrix, compressed=False),
+    "mtx.gz": lambda matrix: gzip.compress(market(matrix)),
+}
 
 
-@pytest.mark.parametrize("n", [5, 60, 150])  # the last two do not travel with a job whose answer nobody waits for
-@pytest.mark.parametrize("kind", ["npz", "npz as it is", "mtx"])
+@pytest.mark.parametrize("n", [5, 60, 150])  # as three arrays all would travel if awaited, and the first otherwise
+@pytest.mark.parametrize("kind", SPARSE)
 def test_a_sparse_matrix_in_one_file_stays_a_file(
     client: httpx.Client, kind: str, n: int, left: Callable[[], set[str]]
 ) -> None:
-    numbers = np.random.default_rng(n)
-    dense = numbers.integers(1, 100, (n, n)) * (numbers.random((n, n)) < 0.4)
-    np.fill_diagonal(dense, 3)
-    file = sparse_file(kind, scipy.sparse.csr_array(dense.astype(float)))
-    rows, cols = min_weight_full_bipartite_matching(scipy.sparse.csr_array(dense), maximize=True)
+    matrix, best = graph(n)
+    file = f"g.{kind}", SPARSE[kind](matrix)
     waited = both(client, {"solver": "auction"}, {"benefit": file}, Prefer="wait=30")
-    later = both(client, {"solver": "auction"}, {"benefit": file}).json()["links"]
-    assert client.get(later["self"], params={"wait": 30}).json()["state"] == "succeeded"
-    for answer in (waited, client.get(later["result"])):
-        assert answer.status_code == 200, answer.text
-        assert answer.json()["objective"] == dense[rows, cols].sum()
+    later = both(client, {"solver": "auction"}, {"benefit": file})
+    for answer in (waited, later):
+        assert answered(client, answer)["objective"] == best
     assert waited.json()["input_digests"]["benefit"]["blob"] == digest_of(file[1])
     assert left() == set()
 

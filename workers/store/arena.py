@@ -238,11 +238,10 @@ class Arena:
         """A slab of nearly that size, the nearest first, cut or lengthened."""
         for one in sorted(among, key=lambda one: abs(one.size - size)):
             path = Path(one.path)
-            if not _is_near(one.size, size) or not _is_free(path) or not (found := self._taken_from(path)):
+            if not _is_near(one.size, size) or not _may_resize(path) or not (found := self._taken_from(path)):
                 continue
             if may_resize(found.descriptor) and (size <= one.size or self._make_room(size - one.size)):
-                os.ftruncate(found.descriptor, size)
-                return _lengthened(found, size)
+                return _resized(found, size)
             self._put_back(found)
         return None
 
@@ -296,8 +295,9 @@ class Arena:
         return Taken(path, descriptor, 0)
 
 
-def _lengthened(found: Taken, size: int) -> Taken:
-    """A slab that has `size` bytes by now, with the pages of a few more than it had."""
+def _resized(found: Taken, size: int) -> Taken:
+    """A slab, cut or lengthened, with the pages of a few bytes more than it had."""
+    os.ftruncate(found.descriptor, size)
     if 0 < size - found.whole <= FEW:
         with contextlib.suppress(OSError):  # `Slab.ready` tells whoever writes there
             os.posix_fallocate(found.descriptor, found.whole, size - found.whole)
@@ -305,7 +305,7 @@ def _lengthened(found: Taken, size: int) -> Taken:
     return replace(found, whole=min(found.whole, size))
 
 
-def _is_free(path: Path) -> bool:
+def _may_resize(path: Path) -> bool:
     """Whether nobody keeps the size of a slab. One that is taken in vain has lost its blob's name."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -60,7 +60,7 @@ def _member(
 def _sparse(found: dict[str, Array]) -> Csr:
     kind, shape = found["format"].ravel().tolist(), found["shape"]
     if kind not in (["csr"], [b"csr"]):
-        told = b"".join(one if isinstance(one, bytes) else str(one).encode() for one in kind[:1]).decode("latin-1")
+        told = ", ".join(one.decode("latin-1") if isinstance(one, bytes) else str(one) for one in kind)
         raise layouts.BadLayout(f"is sparse in layout {told:.20}; expected csr (call .tocsr() before saving)")
     if "data" not in found or shape.shape != (2,) or shape.dtype.kind not in "iu":
         raise layouts.BadLayout("is not laid out as SciPy's save_npz does it: expected data and two extents in shape")

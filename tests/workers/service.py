@@ -99,13 +99,24 @@ def _symmetric(matrix: Array) -> Array:
 
 
 def child_of(worker: psutil.Process) -> psutil.Process:
-    eventually(lambda: bool(worker.children()))  # one that was killed is being started anew
-    (child,) = worker.children()
+    """The one that runs: after a kill the next one, once the worker has noticed and started it."""
+    eventually(lambda: any(map(runs, worker.children())))
+    (child,) = filter(runs, worker.children())
     return child
 
 
+def runs(process: psutil.Process) -> bool:
+    """False once it has ended, whether its parent has asked for that or not."""
+    try:
+        return process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    except psutil.NoSuchProcess:
+        return False
+
+
 def kill(process: psutil.Process) -> None:
+    """At once, and wait until it is gone: a signal only begins the end."""
     os.kill(process.pid, signal.SIGKILL)
+    eventually(lambda: not runs(process))
 
 
 def eventually(holds: Callable[[], bool], within_s: float = 10.0) -> float:

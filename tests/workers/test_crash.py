@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.workers.service import OWNER, Service, allowed, child_of, eventually, kill, running_service
+from tests.workers.service import OWNER, Service, allowed, child_of, eventually, kill, running_service, runs
 from workers.jobs.job import JobFailed, State
 
 
@@ -19,12 +19,6 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         for job in [service.long_qap(time_limit_s=0.5) for _ in range(2)]:
             service.ended(job)  # what the first of a child loads takes its time
         yield service
-
-
-def child_after(former: psutil.Process, worker: psutil.Process) -> psutil.Process:
-    """The worker's child once it is another one."""
-    eventually(lambda: [child.pid for child in worker.children()] not in ([], [former.pid]))
-    return child_of(worker)
 
 
 def test_a_killed_child_is_replaced_and_its_job_runs_again(service: Service) -> None:
@@ -52,7 +46,7 @@ def test_what_is_handed_to_a_worker_while_its_child_is_replaced_is_not_taken_for
         service.ended(service.lap())
         first = child_of(worker)
         kill(first)
-        slow = child_after(first, worker)
+        slow = child_of(worker)
         os.kill(slow.pid, signal.SIGSTOP)
         job = service.lap(seed=3)
         time.sleep(4.0)
@@ -71,7 +65,7 @@ def test_a_child_that_dies_as_it_starts_costs_the_job_that_waits_for_it_no_attem
         kill(first)
         job = service.lap(seed=3)
         os.kill(pid, signal.SIGCONT)
-        kill(child_after(first, worker))
+        kill(child_of(worker))
         done = service.ended(job)
         assert (done.state, done.attempt) == (State.SUCCEEDED, 1)
         assert service.supervisor.restarts() == 1
@@ -84,7 +78,7 @@ def test_a_killed_worker_takes_its_child_along_and_its_job_runs_elsewhere(servic
     child = child_of(worker)
     kill(worker)
     start = time.monotonic()
-    eventually(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE, 5)  # whoever reaps it
+    eventually(lambda: not runs(child), 5)
     again = service.running(job, attempt=2, within_s=15)
     assert time.monotonic() - start < allowed(10)
     assert service.worker_of(again).pid != worker.pid

@@ -1,5 +1,6 @@
 """Small jobs that are solved together, on a running service whose processes are stopped and killed."""
 
+import contextlib
 import os
 import signal
 import time
@@ -52,11 +53,13 @@ class Stopped:
 
     def __exit__(self, *_: object) -> None:
         for process in self._processes:
-            os.kill(process.pid, signal.SIGCONT)
+            with contextlib.suppress(ProcessLookupError):  # killed meanwhile
+                os.kill(process.pid, signal.SIGCONT)
 
 
 def worker_of(service: Service) -> psutil.Process:
     service.ready()
+    eventually(lambda: len(service.supervisor.alive()) == 1)
     (pid,) = service.supervisor.alive()
     return psutil.Process(pid)
 

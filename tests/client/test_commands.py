@@ -1,5 +1,6 @@
 """The commands that talk to a service, and those of the client alone."""
 
+import gzip
 import json
 import re
 import sys
@@ -69,11 +70,12 @@ def test_a_layout_gets_the_names_of_both_its_tables(run: Run, tmp_path: Path) ->
 
 def test_a_sparse_file_is_a_graph_whatever_wrote_it(run: Run, tmp_path: Path) -> None:
     graph = sp.csr_array(np.diag([3.0, 4, 5]) + np.diag([9.0, 1], 1))
-    mtx, npz, plain = (tmp_path / name for name in ("g.mtx", "g.npz", "plain.npz"))
+    mtx, packed, npz, plain = (tmp_path / name for name in ("g.mtx", "g.mtx.gz", "g.npz", "plain.npz"))
     scipy.io.mmwrite(mtx, graph.tocoo())
+    packed.write_bytes(gzip.compress(mtx.read_bytes()))
     sp.save_npz(npz, graph)
     np.savez(plain, graph.toarray())
-    for given in ([npz], [mtx], [f"benefit={mtx}"], [f"benefit={npz}"]):
+    for given in ([npz], [mtx], [packed], [f"benefit={mtx}"], [f"benefit={npz}"]):
         assert json.loads(run("solve", *given, "--json"))["objective"] == 12
     assert json.loads(run("solve", f"benefit={plain}", "--json"))["objective"] == 14  # what is 0 there is no hole
     assert json.loads(run("solve", plain, "--json"))["solver"] == "lap"

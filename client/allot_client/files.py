@@ -216,9 +216,9 @@ def read_for_service(path: Path) -> Any:
             members = dict(np.load(path, allow_pickle=False))
         except (ValueError, zipfile.BadZipFile) as wrong:
             raise ValueError(f"{path.name} is no npz file of arrays ({wrong})") from None
-        if {"indptr", "indices", "data", "shape"} <= members.keys():
-            shape = tuple(int(extent) for extent in members["shape"])
-            return Sparse(members["indptr"], members["indices"], members["data"], (shape[0], shape[1]))
+        layout = members.get("format", np.array("csr" if "indptr" in members else 0))
+        if {"data", "shape"} <= members.keys() and layout.dtype.kind in "SU":
+            return _sparse(path, members, layout.astype(str).item())
         if len(members) == 1 and not set(members) <= set().union(*TELLING.values()):
             return next(iter(members.values()))  # `np.savez` calls it arr_0
         return members
@@ -229,6 +229,21 @@ def read_for_service(path: Path) -> Any:
     known = {".dat": "qaplib", ".sln": "sln"}
     name = known.get(kind, "benefit" if begins.lower() == EDGES else "cost")
     return {name: File(path.name, content)}
+
+
+def _sparse(path: Path, members: Mapping[str, Any], layout: str) -> Sparse:
+    """A matrix as SciPy saves it. Of one that is not laid out by rows SciPy makes one that is."""
+    if layout != "csr":
+        try:
+            from scipy import sparse
+        except ImportError:
+            raise ValueError(f"{path.name} is sparse in layout {layout}; expected csr (.tocsr() before saving)") from None
+        matrix = sparse.load_npz(path).tocsr()
+        if layout == "bsr":  # zeros that fill its blocks up are no entries
+            matrix.eliminate_zeros()
+        members = {"indptr": matrix.indptr, "indices": matrix.indices, "data": matrix.data, "shape": matrix.shape}
+    n_rows, n_cols = (int(extent) for extent in members["shape"])
+    return Sparse(members["indptr"], members["indices"], members["data"], (n_rows, n_cols))
 
 
 def _unpacked(content: bytes, most: int) -> bytes:

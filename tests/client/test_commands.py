@@ -14,6 +14,7 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 from allot_client.cli import main
+from allot_client.files import read_for_service
 
 from tests.app.conftest import Service, long_job
 
@@ -80,6 +81,24 @@ def test_a_sparse_file_is_a_graph_whatever_wrote_it(run: Run, tmp_path: Path) ->
     assert json.loads(run("solve", f"benefit={plain}", "--json"))["objective"] == 14  # what is 0 there is no hole
     assert json.loads(run("solve", plain, "--json"))["solver"] == "lap"
     assert json.loads(run("solve", f"cost={mtx}", "-o", "reg=0.5", "--solver", "uot", "--json"))["solver"] == "uot"
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo", "bsr", "dia"])
+def test_a_sparse_file_is_the_same_matrix_in_each_layout(tmp_path: Path, layout: str) -> None:
+    costs = np.array([[1.0, 9, 0], [0, 1, 9], [5, 0, 1], [0, 0, 2]])  # no place that is 0 may be taken
+    sp.save_npz(tmp_path / "g.npz", sp.csr_array(costs).asformat(layout))
+    found = read_for_service(tmp_path / "g.npz")
+    assert found.values.all()
+    assert (sp.csr_array((found.values, found.indices, found.indptr), found.shape).toarray() == costs).all()
+
+
+def test_a_sparse_file_in_another_layout_is_refused_where_nobody_can_read_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sp.save_npz(tmp_path / "g.npz", sp.csc_array(np.eye(3)))
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    with pytest.raises(ValueError, match=r"g\.npz is sparse in layout csc; expected csr"):
+        read_for_service(tmp_path / "g.npz")
 
 
 def test_submit_get_jobs(run: Run, tmp_path: Path) -> None:

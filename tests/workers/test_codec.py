@@ -129,10 +129,11 @@ def test_scipy_sparse() -> None:
     assert isinstance(found, Csr)
     assert found.shape == (20, 30)
     np.testing.assert_array_equal(found.values, matrix.data)
-    out = io.BytesIO()
-    scipy.sparse.save_npz(out, matrix.tocsc())
-    with pytest.raises(InvalidUpload, match="expected csr"):
-        decode(out.getvalue())
+    for layout in ("csc", "coo", "bsr", "dia"):
+        out = io.BytesIO()
+        scipy.sparse.save_npz(out, matrix.asformat(layout))
+        with pytest.raises(InvalidUpload, match=f"in layout {layout}; expected csr"):
+            decode(out.getvalue())
 
 
 def test_texts() -> None:

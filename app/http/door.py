@@ -217,7 +217,9 @@ class Guarded(Fetching):
         super().counted(count)
 
     def on_message_complete(self) -> None:
-        """Called by the parser at the last byte of a request."""
+        """Called by the parser at the last byte of a request, or where it stops in front of a body."""
+        if self.is_cut:
+            return
         self.in_body = False
         super().on_message_complete()
         self._rest_if_done()

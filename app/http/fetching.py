@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Protocol, cast
 
-import httptools
 from starlette.requests import ClientDisconnect
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from app.http.hops import whole
 from app.http.joined import Joined
+from app.http.upgrade import Staying, new_parser
 
 SCOPE = "allot.fetching"
 LEAST = 1 << 20
@@ -65,8 +65,8 @@ class Holder(Protocol):
         """So many of them did not."""
 
 
-class Fetching(HttpToolsProtocol):
-    """uvicorn's protocol, of which the long plain body of a request can be fetched.
+class Fetching(Staying):
+    """A protocol of which the long plain body of a request can be fetched.
 
     It leans on names inside uvicorn: on_headers_complete, on_message_complete, data_received, flow, transport,
     scope, headers, parser, pipeline, and cycle with its body, message_event and transport.
@@ -121,8 +121,7 @@ class Fetching(HttpToolsProtocol):
         """A new parser for what follows, once no byte of the body is left."""
         if self.bypassed and self.left == 0:
             self.bypassed = False
-            self.parser = httptools.HttpRequestParser(self)
-            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+            self.parser = new_parser(self)
             self.on_message_complete()
 
 

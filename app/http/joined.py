@@ -12,7 +12,9 @@ COPIED = 64 << 10
 
 
 class Joined:
-    """What one cycle of uvicorn, of another method than HEAD, takes for its transport: it knows `write` and `close`.
+    """What one cycle of uvicorn, of another method than HEAD, takes for its transport.
+
+    A cycle calls `write`, `close`, and `is_closing` before it says that it waits for a body.
 
     Headers that tell a length wait for the first piece of the body, which follows even where it is empty. Others are
     those of a stream, whose first event may be far away.
@@ -37,6 +39,10 @@ class Joined:
                 return
             piece = b"".join((head, piece))
         self._transport.write(piece)
+
+    def is_closing(self) -> bool:
+        """Whether nothing more can be written."""
+        return self._transport.is_closing()
 
     def close(self) -> None:
         """Close behind all that was written."""

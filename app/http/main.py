@@ -101,5 +101,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.waiting.end()  # long polls and event streams answer now, so that the server can stop
     app.state.desk.clerks.close()
     await app.state.settling.finish()
+    if app.state.store.slabs is not None:
+        app.state.store.slabs.close()
     app.state.desk.entry.close()
     await app.state.waiting.stop()

@@ -311,6 +311,19 @@ def test_what_is_announced_and_never_comes_takes_no_memory(tmp_path: Path) -> No
     assert spare.stat().st_size == len(data)
 
 
+def test_a_hand_that_is_closed_holds_nothing(arena: Arena, threads: Any) -> None:
+    hand = InHand(Arena(arena.root, 16 * SIZE))
+    lay(arena, threads, "a", 1)
+    arena.settled("a")
+    hand.prepare(SIZE, threads)
+    assert len(list(arena._taken.iterdir())) == 1
+    hand.close()
+    hand.prepare(SIZE, threads)  # one that was asked for before
+    assert not list(arena._taken.iterdir())
+    arena.clear()
+    assert not arena.root.exists()
+
+
 def test_a_slab_in_hand_is_the_next_of_its_size(arena: Arena, threads: Any) -> None:
     hand = InHand(Arena(arena.root, 16 * SIZE))
     hand.prepare(SIZE, threads)

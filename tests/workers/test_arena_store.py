@@ -1,5 +1,6 @@
 """Uploads and results in the arena: the same bytes and digests as in files, on the disk before anybody is told."""
 
+import errno
 import io
 import os
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -275,6 +277,18 @@ def test_equal_bytes_of_two_owners_are_two_slabs(store: Store) -> None:
     laid(store, array)
     laid(store, array, "bob")
     assert len(list((arena_in(store).root / "blobs").iterdir())) == 2
+
+
+def test_memory_without_room_for_what_was_seen_fails_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(io.FileIO):
+        def write(self, data: Any) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    arena = Arena(tmp_path / f"{MARK}one", 4 * SIZE)
+    folder, name = Folder(tmp_path / "blobs", arena=arena), name_of("sha256:" + "e" * 64, OWNER)
+    monkeypatch.setattr("workers.store.folder.io", SimpleNamespace(FileIO=Full))
+    folder.remark(name, b"seen", coming=True)
+    assert folder.remarked(name) == b""
 
 
 def test_what_was_seen_stays_in_memory_until_the_disk_has_the_bytes(tmp_path: Path) -> None:

@@ -212,8 +212,8 @@ class Folder:
         """
         file = file_of(name)
         if self.arena is not None and (coming or self.arena.is_laid(file)):
-            # who reads half of it takes it for nothing; where there is no such folder, the service ends
-            with contextlib.suppress(FileNotFoundError), io.FileIO(f"{self.arena.seen}/{file}", "w") as remark:
+            # who reads half of it takes it for nothing; there may be no room, or no such folder as the service ends
+            with contextlib.suppress(OSError), io.FileIO(f"{self.arena.seen}/{file}", "w") as remark:
                 remark.write(text)
             return
         written = self.temporary / f"seen-{uuid.uuid4().hex}"

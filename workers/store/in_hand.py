@@ -22,6 +22,7 @@ class InHand:
         self._arena = arena
         self._slabs: deque[Slab] = deque()
         self._preparing = threading.Lock()
+        self._closed = False
 
     def take(self, size: int, threads: Executor) -> Slab | None:
         """As `Arena`."""
@@ -40,9 +41,16 @@ class InHand:
         if size * SHARE > self._arena.most or not self._preparing.acquire(blocking=False):
             return
         try:  # one thread at a time: two would both find that there is none
-            slab = None if self._slabs else self._arena.take_used(size, threads)
+            slab = None if self._slabs or self._closed else self._arena.take_used(size, threads)
             if slab is not None:
                 slab.ready(0)
                 self._slabs.append(slab)
         finally:
             self._preparing.release()
+
+    def close(self) -> None:
+        """Let go of it, and have no other: what this process holds nobody can give back when the service ends."""
+        self._closed = True
+        with self._preparing:
+            while self._slabs:
+                self._slabs.popleft().close()

@@ -54,12 +54,11 @@ class Store:
     def __init__(self, folder: Folder | Bucket, redis: Any, settings: Settings) -> None:
         self.folder = folder
         self.limits = Limits(settings.max_upload_bytes, settings.max_elements)
-        self._records = Records(redis)
-        self._redis = redis
-        self._settings = settings
+        self._records, self._redis, self._settings = Records(redis), redis, settings
         self.owed: list[str] = []
         """Results that lie in memory alone; whoever wrote them settles them after their answer."""
-        self._slabs = InHand(folder.arena) if isinstance(folder, Folder) and folder.arena else None
+        self.slabs = InHand(folder.arena) if isinstance(folder, Folder) and folder.arena else None
+        """For uploads; a process that takes them closes it."""
         self.quota_of: Callable[[str], Quota] | None = None
         """Limits of an owner, for a process that takes uploads; what a job leaves is kept without."""
 
@@ -72,7 +71,7 @@ class Store:
         """Begin an upload; for the arguments see `Writer`. Raises StoreFull when the disk nearly is."""
         if size.most or not size.held:
             require_space(self.folder.temporary)
-            size = replace(size, arena=self._slabs)
+            size = replace(size, arena=self.slabs)
         return Writer(self, self.limits.max_bytes, self.folder.temporary, scheme, sums, True, size)
 
     def write(self, chunks: Iterable[bytes]) -> Writer:
@@ -152,7 +151,7 @@ class Store:
     def put_array(self, array: Array, owner: str, brief: bool = False) -> InputRef:
         """Keep one array as .npy; returns its reference. `brief`: a job will hold it at once; no wait for the disk."""
         most = max(self.limits.max_bytes, array.nbytes + BRIEF_BYTES)  # its header comes on top
-        size = Expected(layouts.npy_length(array), True, self._slabs if brief else None)  # else it waits for the disk
+        size = Expected(layouts.npy_length(array), True, self.slabs if brief else None)  # else it waits for the disk
         with Writer(self, most, self.folder.temporary, size=size) as writer:
             write_npy(writer, array)
             self.adopt(writer, owner, brief)

@@ -4,7 +4,6 @@ The arithmetic is that of kernels/certificates/exact: whole numbers and 60 decim
 with none of the certificates that answer jobs.
 """
 
-import io
 import json
 import math
 from argparse import Namespace
@@ -17,6 +16,7 @@ import numpy as np
 from allot_client.files import Wanted, is_table, read_job
 from allot_client.tables import UnreadableTable
 
+from app.cli.as_sent import as_kept, as_points_sent, digest_in, is_stated, widened
 from app.cli.solve import check_names, read_inputs, read_other
 from app.intake.json_arrays import array_from_lists
 from app.intake.json_bytes import array_from_bytes, is_packed
@@ -43,6 +43,7 @@ def verify_file(args: Namespace) -> int:
         document = _document(args.answer)
         inputs, options, sources = _problem(args.problem, document)
         check_names(inputs, SOLVERS[document["solver"]])
+        inputs = as_points_sent(document, inputs)
         given = _given_options(args.option)
         options |= given
         claim = claim_of(document, arrays_of(document, args.arrays))
@@ -274,10 +275,12 @@ def _same(name: str, reference: Any, value: Array | Csr, path: Path | None) -> I
         for part in CSR_PARTS:
             yield from _same(f"{name}.{part}", parts[part], getattr(value, part), None)
         return
-    digest, form = (reference, {}) if isinstance(reference, str) else (_digest_in(reference), reference)
+    digest, form = (reference, {}) if isinstance(reference, str) else (digest_in(reference), reference)
     ours = [digest_of_file(path, digest)] if path is not None else []
     if isinstance(value, np.ndarray):
-        ours.append(digest_of(_npy(value), digest))
+        ours.append(digest_of(as_kept(value), digest))
+        if is_stated(wide := widened(value, form), digest):
+            value, ours = wide, [*ours, str(digest)]
     told = {"dtype": str(value.dtype), "shape": list(value.shape)} if isinstance(value, np.ndarray) else {}
     if _widened(form):  # whoever read the file held its type against the reference
         told.pop("dtype", None)
@@ -288,14 +291,3 @@ def _same(name: str, reference: Any, value: Array | Csr, path: Path | None) -> I
         yield Statement(name, False, f"has {other} {told[other]}, the answer was given for {form[other]}")
     else:
         yield Statement(name, True, f"is {digest}")
-
-
-def _digest_in(reference: Mapping[str, Any]) -> str | None:
-    return reference.get("blob") or reference.get("digest")
-
-
-def _npy(array: Array) -> bytes:
-    """The bytes that the service keeps of an array that came in a job."""
-    file = io.BytesIO()
-    np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
-    return file.getvalue()

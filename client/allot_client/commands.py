@@ -120,7 +120,8 @@ def _read(args: Namespace, given: list[str]) -> Read:
 def _place(client: Client, args: Namespace, read: Read) -> Job:
     options: dict[str, Any] = {**option_values(args.option), "device": args.device, "time_limit_s": args.time_limit}
     job = client.submit(read.solver, read.inputs, **options)
-    return Job(client, job.id, Home(NO_HOME.bring, read.row_names, read.column_names))
+    home = replace(job._home, bring=NO_HOME.bring, row_names=read.row_names, column_names=read.column_names)
+    return Job(client, job.id, home)
 
 
 def _follow(job: Job) -> None:

@@ -237,7 +237,9 @@ def _sparse(path: Path, members: Mapping[str, Any], layout: str) -> Sparse:
         try:
             from scipy import sparse
         except ImportError:
-            raise ValueError(f"{path.name} is sparse in layout {layout}; expected csr (.tocsr() before saving)") from None
+            raise ValueError(
+                f"{path.name} is sparse in layout {layout}; expected csr (.tocsr() before saving)"
+            ) from None
         matrix = sparse.load_npz(path).tocsr()
         if layout == "bsr":  # zeros that fill its blocks up are no entries
             matrix.eliminate_zeros()

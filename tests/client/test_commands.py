@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from allot_client.cli import main
 from allot_client.files import read_for_service
 
+from app.cli.main import main as verify
 from tests.app.conftest import Service, long_job
 
 COSTS = "who,day,late,night\nAnna,4,1,3\nBob,2,,5\nCleo,3,2,2\n"
@@ -69,6 +70,29 @@ def test_a_layout_gets_the_names_of_both_its_tables(run: Run, tmp_path: Path) ->
     assert re.search(r"^  A -> [012]$", run("get", job, "--like", flow), re.MULTILINE)  # whose rooms it does not name
 
 
+@pytest.mark.parametrize("name", ["points.csv", "half.npy", "short.npy", "graph.npz"])
+def test_an_answer_holds_for_the_file_that_was_given(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    rng, path, out = np.random.default_rng(3), tmp_path / name, tmp_path / "answer.json"
+    given: list[object] = [path]
+    if name == "points.csv":
+        path.write_text(",g1,g2,g3\na,1,2,4\nb,3,1,0\n")
+        given = [f"x={path}", f"y={path}"]
+    elif name == "graph.npz":
+        sp.save_npz(path, sp.csr_array(rng.random((6, 6)) + np.eye(6)))
+    else:
+        np.save(path, (99 * rng.random((5, 7))).astype(np.float16 if name == "half.npy" else np.int16))
+    metrics = ("correlation", "cosine", "euclidean") if name == "points.csv" else ("",)
+    for metric in metrics:
+        run("solve", *given, *(["-o", f"metric={metric}", "-o", "reg=0.1"] if metric else []), "--out", out)
+        assert verify(["verify", str(out), *map(str, given)]) == 0, capsys.readouterr().out
+        if metric:
+            other = tmp_path / "other.csv"
+            other.write_text(",g1,g2,g3\na,1,2,4\nb,3,1,1\n")
+            assert verify(["verify", str(out), f"x={other}", f"y={path}"]) == 1
+
+
 def test_a_sparse_file_is_a_graph_whatever_wrote_it(run: Run, tmp_path: Path) -> None:
     graph = sp.csr_array(np.diag([3.0, 4, 5]) + np.diag([9.0, 1], 1))
     mtx, packed, npz, plain = (tmp_path / name for name in ("g.mtx", "g.mtx.gz", "g.npz", "plain.npz"))
@@ -81,6 +105,16 @@ def test_a_sparse_file_is_a_graph_whatever_wrote_it(run: Run, tmp_path: Path) ->
     assert json.loads(run("solve", f"benefit={plain}", "--json"))["objective"] == 14  # what is 0 there is no hole
     assert json.loads(run("solve", plain, "--json"))["solver"] == "lap"
     assert json.loads(run("solve", f"cost={mtx}", "-o", "reg=0.5", "--solver", "uot", "--json"))["solver"] == "uot"
+
+
+def test_a_list_of_the_best_names_no_line_that_is_not_there(run: Run, tmp_path: Path) -> None:
+    named, plain = tmp_path / "costs.csv", tmp_path / "plain.csv"
+    named.write_text(COSTS)
+    plain.write_text("1,9\n9,8\n")
+    options = ("-o", "k_best=2", "-o", "cost_limit=2.5")
+    told = run("solve", named, *options)
+    assert re.findall(r"^  (.*) -> (.*)$", told, re.MULTILINE) == [("Anna", "late"), ("Bob", "day"), ("Cleo", "night")]
+    assert "assignment  [ 0 -1]" in re.sub(r" += +", "  ", run("solve", plain, *options))
 
 
 @pytest.mark.parametrize("layout", ["csr", "csc", "coo", "bsr", "dia"])

@@ -73,9 +73,9 @@ def dense_assignment(inputs: Inputs, maximize: bool) -> Assignment:
     sizes = _sizes(inputs, weights.shape)
     beside = _beside(weights, maximize, inputs)
     if sizes is None:
-        largest, masked = _largest(weights.reshape(-1, weights.shape[-1]), maximize, beside)
+        largest, masked = _largest(weights, maximize, beside)
     else:
-        found = [_largest(weights[k, :rows, :cols], maximize) for k, (rows, cols) in enumerate(sizes)]
+        found = [_largest_of(k, weights[k, :rows, :cols], maximize) for k, (rows, cols) in enumerate(sizes)]
         largest, masked = max(largest for largest, _ in found), any(masked for _, masked in found)
     check_range("cost", largest, weights.dtype, weights.shape[-2] + weights.shape[-1], masked)
     u0 = _duals("u0", inputs, weights.shape[:-1])
@@ -113,8 +113,19 @@ def _beside(weights: Costs, maximize: bool, inputs: Inputs) -> ranges.Beside | N
     return ranges.beside(weights, maximize, v0, inputs.get("u0"))
 
 
+def _largest_of(k: int, weights: Costs, maximize: bool) -> tuple[int | float, bool]:
+    """As `_largest`, of problem k of a batch with sizes."""
+    try:
+        return _largest(weights, maximize)
+    except InvalidProblem as wrong:
+        raise InvalidProblem("cost", wrong.message.replace(" at [", f" in matrix {k} at [", 1)) from None
+
+
 def _largest(weights: Costs, maximize: bool, beside: ranges.Beside | None = None) -> tuple[int | float, bool]:
-    """The largest permitted magnitude, after refusing what is neither finite nor forbidden; are integers masked?"""
+    """The largest permitted magnitude, after refusing what is neither finite nor forbidden; are integers masked?
+
+    `weights`: a matrix, or several of one shape.
+    """
     allow = -math.inf if maximize else math.inf
     if (seen := seen_of(weights)) is not None and seen.allows(allow):
         return seen.largest, seen.masked
@@ -122,9 +133,10 @@ def _largest(weights: Costs, maximize: bool, beside: ranges.Beside | None = None
         return found, False
     largest: int | float = 0
     masked, wide = False, weights.dtype == np.int64
-    rows = max(1, (1 << 17) // weights.shape[1])  # a block that stays in the cache between two passes
-    for first in range(0, len(weights), rows):
-        block = weights[first : first + rows]
+    lines = weights.reshape(-1, weights.shape[-1])
+    rows = max(1, (1 << 17) // lines.shape[1])  # a block that stays in the cache between two passes
+    for first in range(0, len(lines), rows):
+        block = lines[first : first + rows]
         low, high = extremes(block)
         if (high == allow and math.isfinite(low)) or (low == allow and math.isfinite(high)):
             low = high = largest_finite(block)  # a NaN would be an end, and so would another infinity

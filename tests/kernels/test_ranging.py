@@ -86,6 +86,16 @@ def test_what_is_no_cost_is_refused_by_its_place(ends_of: Any, barred: bool, odd
         dense_assignment({"cost": cost}, False)
 
 
+def test_of_a_batch_the_matrix_is_named(ends_of: Any) -> None:
+    cost = np.zeros((3, 4, 5))
+    cost[2, 3, 1] = np.nan
+    with pytest.raises(InvalidProblem, match=r"cost: holds nan at \[2, 3, 1\]; "):
+        dense_assignment({"cost": cost}, False)
+    with pytest.raises(InvalidProblem, match=r"cost: holds nan in matrix 2 at \[3, 1\]; "):
+        dense_assignment({"cost": cost, "sizes": np.array([[4, 5], [2, 2], [4, 2]])}, False)
+    dense_assignment({"cost": cost, "sizes": np.array([[4, 5], [2, 2], [3, 2]])}, False)
+
+
 def test_the_solvers_warm_up_puts_the_loops_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranges, "ends_of", ranges.by_numpy)
     SOLVERS["lap"].warm_up("cpu")

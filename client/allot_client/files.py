@@ -6,7 +6,7 @@ import json
 import math
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -102,6 +102,8 @@ def read_job(given: Sequence[str], wanted: Wanted, read_other: Reader) -> Read:
         if isinstance(value, dict) and len(value) == 1 and name is not None and name not in value:
             value = next(iter(value.values()))  # the only one there is, whatever it is called there
         if isinstance(value, dict):
+            if name is not None and name not in value:
+                raise ValueError(f"{path} holds {_some(value)}; expected {name} among them")
             found |= {key: one for key, one in value.items() if name is None or key == name}
         else:
             called = name or ("benefit" if _is_sparse(value) else "cost")
@@ -153,6 +155,8 @@ TELLING = {
     "lap": {"cost"},
 }
 """Inputs by which a solver is known; the first solver counts."""
+NAMED = 5
+"""So many names of what a file holds are shown."""
 
 
 def guess_solver(inputs: Mapping[str, Any]) -> str:
@@ -160,7 +164,14 @@ def guess_solver(inputs: Mapping[str, Any]) -> str:
     for solver, names in TELLING.items():
         if names & set(inputs):
             return solver
-    raise ValueError(f"the file holds {', '.join(sorted(inputs)) or 'nothing'}; name a solver with --solver")
+    raise ValueError(f"the file holds {_some(inputs)}, by which no solver is known; name one with --solver")
+
+
+def _some(names: Iterable[str]) -> str:
+    """The first few, and how many more there are."""
+    shown = sorted(names)
+    more = f" and {len(shown) - NAMED} more" if len(shown) > NAMED else ""
+    return ", ".join(shown[:NAMED]) + more or "nothing"
 
 
 def _named(solver: str, found: dict[str, Any], wanted: Wanted) -> Read:

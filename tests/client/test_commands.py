@@ -14,7 +14,7 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 from allot_client.cli import main
-from allot_client.files import read_for_service
+from allot_client.files import Wanted, read_for_service, read_job
 
 from app.cli.main import main as verify
 from tests.app.conftest import Service, long_job
@@ -115,6 +115,17 @@ def test_a_list_of_the_best_names_no_line_that_is_not_there(run: Run, tmp_path: 
     told = run("solve", named, *options)
     assert re.findall(r"^  (.*) -> (.*)$", told, re.MULTILINE) == [("Anna", "late"), ("Bob", "day"), ("Cleo", "night")]
     assert "assignment  [ 0 -1]" in re.sub(r" += +", "  ", run("solve", plain, *options))
+
+
+def test_what_a_file_holds_is_told_where_it_does_not_say_enough(tmp_path: Path) -> None:
+    path = tmp_path / "frames.npz"
+    frames: dict[str, Any] = {f"frame{k}": np.eye(2) for k in range(9)}
+    np.savez(path, **frames)
+    holds = "frame0, frame1, frame2, frame3, frame4 and 4 more"
+    with pytest.raises(ValueError, match=f"frames.npz holds {holds}; expected cost among them"):
+        read_job([f"cost={path}"], Wanted(), read_for_service)
+    with pytest.raises(ValueError, match=f"the file holds {holds}, by which no solver is known"):
+        read_job([str(path)], Wanted(), read_for_service)
 
 
 @pytest.mark.parametrize("layout", ["csr", "csc", "coo", "bsr", "dia"])

@@ -289,6 +289,7 @@ BARYCENTER: dict[str, Any] = {
 }
 SPACES = {"x_distance": [[0.0, 3.0, 4.0], [3.0, 0.0, 5.0], [4.0, 5.0, 0.0]], "y_distance": [[0.0, 2.0], [2.0, 0.0]]}
 LINES = [[4, 1, 3], [2, 0, 5], [3, 2, 2]]
+FOUR = [[0, 1, 2, 3], [1, 0, 1, 2], [2, 1, 0, 1], [3, 2, 1, 0]]
 ALTERED: dict[str, tuple[str, dict[str, Any], dict[str, Any], dict[str, list[Any]]]] = {
     "one": ("lap", {"cost": LINES}, {}, {"termination": ["gap_reached"], "certificate.holds": [False]}),
     "batch": (
@@ -331,6 +332,13 @@ ALTERED: dict[str, tuple[str, dict[str, Any], dict[str, Any], dict[str, list[Any
         {"facts.epsilon": [0.06], "certificate.verified": [True, "yes"]},
     ),
     "locations": ("qap", {"flow": LINES, "distance": LINES}, {}, {"termination": ["gap_reached"]}),
+    "fewer facilities": (
+        "qap",
+        {"flow": LINES, "distance": FOUR, "linear": [[1, 2, 3, 4], [4, 3, 2, 1], [1, 1, 2, 2]]},
+        {},
+        {"termination": ["gap_reached"]},
+    ),
+    "fewer facilities, no room": ("qap", {"flow": LINES, "distance": FOUR}, {"fixed": {0: 3, 1: 3}}, {}),
     "transport": (
         "uot",
         {"cost": [[0.0, 1.0], [2.0, 0.5]]},

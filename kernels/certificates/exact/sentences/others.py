@@ -15,8 +15,11 @@ MOST_PAIRS = 1 << 30
 
 
 def of_qap(asked: Asked) -> list[str]:
-    """Bounds that were checked by name, and what is said of a tree."""
-    claim, n = asked.claim, len(asked.array("flow"))
+    """Bounds that were checked by name, and what is said of a tree.
+
+    Permutations are those of all locations: facilities without flow or cost stand in where fewer were given.
+    """
+    claim, n = asked.claim, len(asked.array("distance"))
     if claim.termination == "infeasible":
         return [*_few_places(asked), "infeasible: every permutation uses a forbidden pair"]
     found = [] if claim.bound is not None else ["no bound"]
@@ -50,9 +53,10 @@ def _few_places(asked: Asked) -> list[str]:
     rows = asked.claim.arrays.get("hall_rows")
     if rows is None or not rows.size:
         return []
-    permitted = np.ones((len(asked.array("flow")),) * 2, bool)
-    if "linear" in asked.inputs:
-        permitted = np.array([[may(one) for one in row] for row in asked.array("linear")])
+    permitted = np.ones((len(asked.array("distance")),) * 2, bool)
+    if "linear" in asked.inputs:  # of the facilities that were given; all others may go anywhere
+        linear = asked.array("linear")
+        permitted[: len(linear)] = [[may(one) for one in row] for row in linear]
     for facility, place in (asked.options.get("fixed") or {}).items():
         permitted[int(facility)] &= np.arange(len(permitted)) == place
         permitted[:, place] &= np.arange(len(permitted)) == int(facility)

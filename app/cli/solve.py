@@ -114,7 +114,8 @@ def solve(card: Solver, read: Read, options: Any, device: str, time_limit_s: flo
         },
         **card.grouped(solution.arrays),
     }
-    return read_result(document, solution.arrays, Home(NO_HOME.bring, read.row_names, read.column_names))
+    home = Home(NO_HOME.bring, read.row_names, read.column_names, within=read.within)
+    return read_result(document, solution.arrays, home)
 
 
 def _load(card: Solver, device: Device) -> None:

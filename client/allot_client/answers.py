@@ -22,8 +22,8 @@ class Home:
 
     `sizes` are the rows and columns of each problem of a ragged batch, `parts` the homes of its problems; `label_names`
     is what the codes of labels stand for. `source` is what potentials were worked out from, as it was given: rows of
-    their plan follow from both. `within` are the rows and columns that were given, where the problem that was sent has
-    more of them.
+    their plan follow from both. `within` are the rows and columns that were given, where the problem that was solved
+    has more of them.
     """
 
     bring: Bring = stay
@@ -159,14 +159,11 @@ class Problem:
     termination: str | None
 
 
-def _named_pairs(answer: Result, found: Any) -> list[tuple[Any, Any]]:
-    """(row, column) of each row that has one, by their names."""
+def named_pairs(answer: Result, found: Any) -> list[tuple[Any, Any]]:
+    """(row, column) of each row of `found` that has one, by their names."""
     rows, columns = answer.row_names, answer.column_names
-    return [
-        (rows[row] if rows else row, columns[column] if columns else column)
-        for row, column in enumerate(np.asarray(found).tolist())
-        if column >= 0
-    ]
+    numbered = enumerate(np.asarray(found).tolist())
+    return [(rows[i] if rows else i, columns[k] if columns else k) for i, k in numbered if k >= 0]
 
 
 @dataclass(frozen=True, repr=False)
@@ -178,7 +175,7 @@ class _Pairs(Result):
 
     def pairs(self) -> list[tuple[Any, Any]]:
         """Assigned pairs (row, column) of one problem, by their names where the input had names."""
-        return _named_pairs(self, self.assignment)
+        return named_pairs(self, self.assignment)
 
     def frame(self) -> Any:
         """The assigned pairs as a pandas DataFrame: a line for each, by their names where the input had names."""
@@ -259,26 +256,6 @@ class GromovResult(Result):
     def plan(self) -> Any:
         """Mass shared by each point of the first space with each of the second."""
         return self._array("plan")
-
-
-@dataclass(frozen=True, repr=False)
-class QuadraticResult(Result):
-    """A quadratic assignment."""
-
-    @property
-    def permutation(self) -> Any:
-        """The location of each facility, from 0."""
-        return self._array("permutation")
-
-    def pairs(self) -> list[tuple[Any, Any]]:
-        """(facility, location) of each facility, by their names where the matrices had names."""
-        return _named_pairs(self, self.permutation)
-
-    def frame(self) -> Any:
-        """The pairs as a pandas DataFrame: a line for each facility."""
-        import pandas
-
-        return pandas.DataFrame(self.pairs(), columns=["facility", "location"])
 
 
 @dataclass(frozen=True, repr=False)

@@ -61,17 +61,11 @@ def get(args: Namespace) -> int:
     check_out(args)
     home, read = NO_HOME, None
     if args.like is not None:
-        given = [str(one) for one in args.like]
-        if len(given) == 1 and "=" not in given[0]:
-            table = read_table(args.like[0])
-            home = Home(NO_HOME.bring, table.row_names, table.column_names)
-            read = Read("", {"cost": table.values})
-        else:
-            read = read_job(given, Wanted(), read_for_service)
-            home = Home(NO_HOME.bring, read.row_names, read.column_names)
+        read = _like([str(one) for one in args.like])
+        home = Home(NO_HOME.bring, read.row_names, read.column_names)
     with Client(args.url) as client:
         answer = Job(client, args.id, home).result(args.wait)
-        if "permutation" in answer.arrays and len(args.like or ()) == 1 and "=" not in str(args.like[0]):
+        if read is not None and "permutation" in answer.arrays and "distance" not in read.inputs:
             answer = replace(answer, column_names=None)  # one table names departments, and knows no room
         return 0 if show(answer, args, read) else 1
 
@@ -115,6 +109,12 @@ def show(result: Result, args: Namespace, read: Read | None = None) -> bool:
 def _read(args: Namespace, given: list[str]) -> Read:
     wanted = Wanted(args.solver, option_values(args.option), args.names, args.sheet)
     return read_job(given, wanted, read_for_service)
+
+
+def _like(given: list[str]) -> Read:
+    """Tables whose names an answer gets; one alone is a table whatever its name ends in, or a whole workbook."""
+    alone = len(given) == 1 and "=" not in given[0]
+    return read_job(given, Wanted(), read_table if alone else read_for_service)
 
 
 def _place(client: Client, args: Namespace, read: Read) -> Job:

@@ -16,18 +16,18 @@ import numpy as np
 from allot_client.arrays import Array, Sparse
 from allot_client.body import File
 from allot_client.books import parts
+from allot_client.extents import SIDES, extents, shapes_of
 from allot_client.features import same_names
 from allot_client.tables import READ, Table, UnreadableTable, read_table
 from allot_client.words import maximizes
 
 VECTORS = ("a", "b", "c", "pair_weights", "f0", "g0", "u0", "v0", "reject", "prices0", "assignment0")
 """Inputs that are one row of numbers."""
-LINES = (("x", "y"), ("flow", "distance"), ("x_distance", "y_distance"))
-"""Pairs of inputs whose rows are the rows and the columns of the answer."""
 MAIN = {
     "lap": "cost", "uot": "cost", "auction": "benefit", "qap": "qaplib", "gromov": "x_distance",
     "barycenter": "histograms", "lowrank": "cost", "multimarginal": "cost", "lawler": "cost",
 }  # fmt: skip
+LAYOUTS = ("qap", "lawler")
 Reader = Callable[[Path], Any]
 
 
@@ -45,6 +45,19 @@ class Read:
         """The costs or benefits as a matrix, where they are one."""
         found = self.inputs.get("cost", self.inputs.get("benefit"))
         return found if isinstance(found, np.ndarray) and found.ndim == 2 else None
+
+    @property
+    def extents(self) -> tuple[int | None, int | None]:
+        """How many rows and columns the answer has; None for what the inputs do not tell."""
+        return extents(shapes_of(self.inputs))
+
+    @property
+    def within(self) -> tuple[int, int] | None:
+        """Facilities and locations of a layout, of which the answer may place more than were given."""
+        facilities, locations = self.extents
+        if self.solver not in LAYOUTS or facilities is None or locations is None:
+            return None
+        return facilities, locations
 
 
 @dataclass(frozen=True)
@@ -182,7 +195,7 @@ def _named(solver: str, found: dict[str, Any], wanted: Wanted) -> Read:
     inputs = {name: _value(name, value, forbidden, solver) for name, value in found.items()}
     first: Table | None = next(iter(tables.values()), None)
     rows, columns = (first.row_names, first.column_names) if first is not None else (None, None)
-    for left, right in LINES:
+    for left, right in SIDES:
         if left in found or right in found:
             rows, columns = (tables[one].row_names if one in tables else None for one in (left, right))
     return Read(solver, inputs, rows, columns)

@@ -18,11 +18,11 @@ from allot_client.answers import (
     LowRankResult,
     MultimarginalResult,
     Problem,
-    QuadraticResult,
     Result,
     relative,
 )
 from allot_client.arrays import Array, padded, pairs
+from allot_client.layouts import QuadraticResult
 from allot_client.transported import TransportResult
 
 __all__ = [

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from allot_client.arrays import Array
+from allot_client.layouts import placed
 from allot_client.results import GROUPS, Result
 from allot_client.tables import SUFFIXES, write_table
 
@@ -70,7 +71,7 @@ def table_rows(result: Result, weights: Array | None = None) -> Iterator[Sequenc
         yield from _pairs(arrays["assignment"], result, weights)
     elif "permutation" in arrays:
         yield ("facility", "location")
-        for facility, location in enumerate(arrays["permutation"].tolist()):
+        for facility, location in enumerate(placed(result).tolist()):
             yield (_name(result.row_names, facility), _name(result.column_names, location))
     elif "f" in arrays and "g" in arrays and arrays["f"].ndim == 1:
         yield ("side", "name", "potential")

@@ -15,6 +15,7 @@ import numpy as np
 from allot_client import body as bodies
 from allot_client import boxes, features, framed, points
 from allot_client.arrays import Given, Series, Sparse, all_plain, given, laid_flat, without_holes
+from allot_client.extents import SIDES
 from allot_client.flows import Task
 from allot_client.listed import listed, written_out
 from allot_client.ragged import clouds, several
@@ -33,10 +34,6 @@ TOGETHER = ("x", "y", "a", "b", "f0", "g0")
 FILES = ("qaplib", "sln")
 """Inputs that are texts."""
 OF_ONE = "labels are for one problem; of several, answer.transfer_labels(labels) tells each row's"
-SIDES = (("x", "y"), ("flow", "distance"), ("x_distance", "y_distance"))
-"""Inputs whose lines are the rows and the columns of the answer, where no matrix has both."""
-
-
 SHORT = ("lap", "auction", "qap", "lawler")
 """Solvers whose answers have a few numbers for each line; those of the others may be matrices."""
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from allot_client.layouts import placed
 from allot_client.results import Result
 
 SMALLEST_SHARE = Fraction(1, 10_000)
@@ -101,10 +102,17 @@ def in_words(result: Result) -> str:
 def _arrays(result: Result) -> list[str]:
     paired = next((name for name in ("assignment", "permutation") if name in result.arrays), "")
     lines = _named_pairs(result, paired) if paired else []
-    for name, array in result.arrays.items():
+    for name in result.arrays:
         if not (lines and name == paired) and name not in FOR_PROGRAMS:
-            lines.append(f"{name} {_shown(_labels(result) if name == 'label' else np.asarray(array))}")
+            lines.append(f"{name} {_shown(_told(result, name))}")
     return lines
+
+
+def _told(result: Result, name: str) -> Any:
+    """An array as it is told: words for the codes of labels, and no facility that nobody gave."""
+    if name == "label":
+        return _labels(result)
+    return placed(result) if name == "permutation" else np.asarray(result.arrays[name])
 
 
 def _labels(result: Result) -> Any:
@@ -123,7 +131,7 @@ def _shown(array: Any) -> str:
 def _named_pairs(result: Result, paired: str) -> list[str]:
     if result.row_names is None and result.column_names is None:
         return []
-    found = np.asarray(result.arrays[paired])
+    found = np.asarray(_told(result, paired))
     if found.ndim != 1:
         return []
     lines = []

@@ -140,6 +140,19 @@ def test_a_table_goes_in_and_comes_out_with_its_names(tmp_path: Path, capsys: py
     assert (found["objective"], found["row_names"], found["assignment"]) == (11, ["Anna", "Bob", "Cleo"], [0, 2, 1])
 
 
+def test_of_fewer_departments_those_that_were_given_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "trips.csv").write_text("x,A,B\nA,0,1\nB,1,0\n")
+    (tmp_path / "metres.csv").write_text("x,r,s,t\nr,0,2,2\ns,2,0,1\nt,2,1,0\n")
+    named, table, answer = [f"flow={tmp_path}/trips.csv", f"distance={tmp_path}/metres.csv"], "rooms.csv", "rooms.json"
+    assert main(["solve", *named, "--out", str(tmp_path / table)]) == 0
+    assert re.findall("  (.) -> [st]", capsys.readouterr().out) == ["A", "B"]
+    assert re.fullmatch("facility,location\nA,[st]\nB,[st]\n", (tmp_path / table).read_text())
+    assert main(["solve", *named, "--out", str(tmp_path / answer)]) == 0
+    assert main(["verify", str(tmp_path / answer), *named]) == 0
+
+
 def test_a_line_of_json_for_each_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for k in range(3):
         (tmp_path / f"{k}.csv").write_text(f"{k},9\n9,{k}\n")

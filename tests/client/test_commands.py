@@ -18,6 +18,7 @@ from allot_client.files import Wanted, read_for_service, read_job
 
 from app.cli.main import main as verify
 from tests.app.conftest import Service, long_job
+from tests.client.test_books import book
 
 COSTS = "who,day,late,night\nAnna,4,1,3\nBob,2,,5\nCleo,3,2,2\n"
 Run = Callable[..., str]
@@ -91,6 +92,24 @@ def test_an_answer_holds_for_the_file_that_was_given(
             other = tmp_path / "other.csv"
             other.write_text(",g1,g2,g3\na,1,2,4\nb,3,1,1\n")
             assert verify(["verify", str(out), f"x={other}", f"y={path}"]) == 1
+
+
+def test_of_fewer_departments_than_rooms_those_that_were_given_are_told(run: Run, tmp_path: Path) -> None:
+    wards, rooms = ["A", "B", "C"], ["r1", "r2", "r3", "r4", "r5"]
+    trips, metres = np.ones((3, 3), int) - np.eye(3, dtype=int), np.abs(np.subtract.outer(range(5), range(5)))
+    clinic = book(tmp_path / "clinic.xlsx", flow=(wards, trips.tolist()), distance=(rooms, metres.tolist()))
+    table, arrays = tmp_path / "r.csv", tmp_path / "r.npz"
+    job = run("submit", clinic).strip()
+    asked = (["solve", clinic], ["get", job, "--like", clinic])
+    for named in asked:
+        told = run(*named, "--out", table)
+        assert re.findall(r"^  (\w) -> r[1-5]$", told, re.MULTILINE) == wards
+        assert [line.partition(",r")[0] for line in table.read_text().splitlines()] == ["facility,location", *wards]
+    told = run("get", job, "--out", table)
+    assert re.search(r"^permutation = \[\d \d \d\]$", told, re.MULTILINE)
+    assert len(table.read_text().splitlines()) == 4
+    run("get", job, "--like", clinic, "--out", arrays)
+    assert sorted(np.load(arrays)["permutation"]) == [0, 1, 2, 3, 4]  # what `permutation0` and `allot verify` take
 
 
 def test_a_sparse_file_is_a_graph_whatever_wrote_it(run: Run, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """What may be given to the client, and what comes back for it."""
 
 import itertools
+import re
 import sys
 import types
 from pathlib import Path
@@ -266,6 +267,20 @@ def test_an_uploaded_long_array_is_found_again(allot: Client) -> None:
     assert blob.digest.startswith("sha256u:")
     assert allot.upload(cost).digest == blob.digest
     assert allot.lap(blob).objective == pytest.approx(cost.min(axis=1).sum())
+
+
+def test_of_fewer_facilities_those_that_were_given_are_paired(allot: Client) -> None:
+    flow, distance = 1 - np.eye(2), np.abs(np.subtract.outer(range(3), range(3)))
+    named = allot.qap(Frame(flow, list("ab"), list("ab")), Frame(distance, list("xyz"), list("xyz")))
+    assert [one for one, _ in named.pairs()] == ["a", "b"]
+    assert "c" not in named.in_words().split("a -> ")[1]
+    fetched: Any = allot.job(named.id).result()
+    for plain in (allot.qap(flow, distance), allot.qap(allot.upload(flow), distance), fetched):
+        assert [one for one, _ in plain.pairs()] == [0, 1]
+        assert re.search(r"^permutation = \[\d \d\]$", plain.in_words(), re.MULTILINE)
+        assert sorted(plain.arrays["permutation"]) == [0, 1, 2]
+    general = allot.lawler(np.einsum("ik,pq->ipkq", flow, distance))
+    assert [one for one, _ in general.pairs()] == [0, 1]
 
 
 def test_a_qaplib_file_is_a_path_or_a_text(allot: Client, tmp_path: Path) -> None:

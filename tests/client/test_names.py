@@ -18,6 +18,8 @@ def test_data_frames(allot: Client) -> None:
     assert dict(allot.lap(costs).pairs()) == {"Anna": "cook", "Bob": "wash"}
     frame = allot.uot(costs.astype(float), reg=1.0).frame()
     assert (list(frame.index), list(frame.columns)) == (["Anna", "Bob"], ["wash", "cook"])
+    layout = allot.qap(1 - pandas.DataFrame(np.eye(2), list("ab"), list("ab")), 1 - np.eye(3))
+    assert layout.frame().shape == (2, 2)
     masses = pandas.Series([0.25, 0.75], index=["Anna", "Bob"])
     plan = allot.uot(costs.astype(float), a=masses, b=[0.5, 0.5], reg=1.0, reg_m="inf").frame()
     np.testing.assert_allclose(plan.sum(axis=1), masses, rtol=1e-5)

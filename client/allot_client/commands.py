@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 from argparse import Namespace
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from allot_client import bar
 from allot_client.client import Client, Job
 from allot_client.files import Read, Wanted, jobs_of, option_values, read_for_service, read_job
 from allot_client.results import Home, Result
-from allot_client.saving import check_suffix, one_line, save
+from allot_client.saving import NoTable, check_suffix, one_line, save
 from allot_client.tables import read_table
 from allot_client.tasks import NO_HOME
 from allot_client.words import in_words
@@ -99,11 +101,27 @@ def check_out(args: Namespace, problems: int = 1) -> None:
 
 
 def show(result: Result, args: Namespace, read: Read | None = None) -> bool:
-    """Print and save an answer; True when its certificate holds."""
-    if args.out is not None:
-        save(result, args.out, None if read is None else read.weights)
-    print(one_line(result) if args.json else in_words(result), flush=True)
+    """Save and print an answer; True when its certificate holds. What cannot be saved is printed all the same."""
+    left_out = ""
+    try:
+        if args.out is not None:
+            left_out = _save(result, args.out, read)
+    finally:
+        print(one_line(result) if args.json else in_words(result), flush=True)
+    if left_out:
+        print(f"allot: {left_out}", file=sys.stderr)
     return result.certificate.holds is not False
+
+
+def _save(result: Result, out: Path, read: Read | None) -> str:
+    """Write the answer; what is to be said of it, where it says that there is none and no table can."""
+    try:
+        save(result, out, None if read is None else read.weights)
+    except NoTable:
+        if result.termination != "infeasible":
+            raise
+        return f"an infeasible answer is no table, so nothing was written to {out}"
+    return ""
 
 
 def _read(args: Namespace, given: list[str]) -> Read:

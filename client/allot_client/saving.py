@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,10 @@ from allot_client.tables import SUFFIXES, write_table
 OUT_SUFFIXES = (".npz", ".json", *SUFFIXES)
 
 
+class NoTable(ValueError):
+    """An answer without pairs, a plan, a layout or potentials of two sides."""
+
+
 def check_suffix(path: Path) -> None:
     """Raise ValueError for a file that `save` could not write, before anything is solved for it."""
     if path.suffix.lower() not in OUT_SUFFIXES:
@@ -25,13 +31,40 @@ def check_suffix(path: Path) -> None:
 
 
 def save(result: Result, path: Path, weights: Array | None = None) -> None:
-    """Write the answer; `weights` are the costs or benefits that a table of pairs shows beside each pair."""
+    """Write the answer; `weights` are the costs or benefits that a table of pairs shows beside each pair.
+
+    It is written beside the file and renamed when it is whole, so that a file that is there stays as it is until then.
+
+    Raises:
+        NoTable: the file's name asks for a table, and the answer is none.
+        OSError: it cannot be written.
+    """
     check_suffix(path)
+    kept = path.resolve()  # a link stays one
+    if kept.exists() and not kept.is_file():  # a pipe has nothing to lose
+        _write(result, path, weights)
+        return
+    aside = kept.with_name(f".{os.getpid()}-{kept.name}")
+    try:
+        _write(result, aside, weights)
+        if kept.exists():
+            shutil.copymode(kept, aside)
+        aside.replace(kept)
+    except OSError as wrong:
+        wrong.filename = str(path)  # whose name is known
+        raise
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _write(result: Result, path: Path, weights: Array | None) -> None:
     suffix = path.suffix.lower()
     if suffix == ".npz":
         names = {"row_names": result.row_names, "column_names": result.column_names}
         arrays: dict[str, Any] = {name: np.asarray(array) for name, array in result.arrays.items()}
-        np.savez(path, **arrays | {name: np.array(value, str) for name, value in names.items() if value})
+        arrays |= {name: np.array(value, str) for name, value in names.items() if value}
+        with path.open("wb") as file:  # of a name that ends in .NPZ numpy would make another
+            np.savez(file, **arrays)
     elif suffix == ".json":
         path.write_text(one_line(result) + "\n")
     else:
@@ -63,8 +96,11 @@ def _plain(value: Any) -> Any:
 
 
 def table_rows(result: Result, weights: Array | None = None) -> Iterator[Sequence[Any]]:
-    """The answer as rows of cells, the first of them headings."""
+    """The answer as rows of cells, the first of them headings. Raises NoTable before the first."""
     arrays = {name: np.asarray(array) for name, array in result.arrays.items()}
+    several = "assignment" in arrays and arrays["assignment"].ndim == 2  # of which some may have pairs
+    if result.termination == "infeasible" and not several:
+        raise NoTable("this answer is infeasible, so nothing was written")
     if "plan" in arrays and arrays["plan"].ndim == 2:
         yield from _matrix(arrays["plan"], result)
     elif "assignment" in arrays:
@@ -79,7 +115,7 @@ def table_rows(result: Result, weights: Array | None = None) -> Iterator[Sequenc
             for k, value in enumerate(arrays[side].tolist()):
                 yield (side, _name(names, k), _plain(value))
     else:
-        raise ValueError("this answer is no table; expected --out with .npz or .json")
+        raise NoTable("this answer is no table, so nothing was written; expected --out with .npz or .json")
 
 
 def _matrix(plan: Array, result: Result) -> Iterator[Sequence[Any]]:

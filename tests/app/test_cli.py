@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import re
@@ -5,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -160,6 +162,59 @@ def test_a_line_of_json_for_each_problem(tmp_path: Path, capsys: pytest.CaptureF
     assert [json.loads(line)["objective"] for line in capsys.readouterr().out.splitlines()] == [0, 2, 4]
     assert main(["solve", *(str(tmp_path / f"{k}.csv") for k in range(3)), "--out", str(tmp_path / "a.npz")]) == 2
     assert not (tmp_path / "a.npz").exists()
+
+
+@pytest.mark.parametrize("solver", ["lap", "auction", "uot"])
+def test_an_infeasible_answer_is_told_and_leaves_a_table_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], solver: str
+) -> None:
+    costs, kept = tmp_path / "costs.csv", tmp_path / "keep.csv"
+    costs.write_text(",a,b\nx,1,\ny,2,\n")
+    kept.write_text("old,good\n")
+    asked = ["solve", str(costs), "--solver", solver] + (["-o", "method=exact"] if solver == "uot" else [])
+    assert main(asked) == 0
+    plainly = capsys.readouterr().out
+    assert "infeasible (verified)" in plainly
+    assert "hall_rows = " in plainly
+    assert main([*asked, "--out", str(kept)]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.splitlines()[1:] == plainly.splitlines()[1:]
+    assert captured.err == f"allot: an infeasible answer is no table, so nothing was written to {kept}\n"
+    assert kept.read_text() == "old,good\n"
+    assert main([*asked, "--out", str(tmp_path / "answer.json")]) == 0
+    assert json.loads((tmp_path / "answer.json").read_text())["termination"] == "infeasible"
+    assert {path.name for path in tmp_path.iterdir()} == {"costs.csv", "keep.csv", "answer.json"}
+
+
+def test_what_cannot_be_written_leaves_the_file_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.save(tmp_path / "several.npy", np.ones((2, 3, 3)))
+    np.save(tmp_path / "one.npy", np.eye(3))
+    kept = tmp_path / "keep.csv"
+    kept.write_text("old,good\n")
+    kept.chmod(0o600)
+    asked = ["--out", str(kept)]
+    assert main(["solve", str(tmp_path / "several.npy"), "--solver", "uot", "-o", "reg=0.5", *asked]) == 2
+    captured = capsys.readouterr()
+    assert "uot by" in captured.out
+    assert captured.err.startswith("allot: this answer is no table, so nothing was written")
+
+    def full(path: Path, rows: Any) -> None:
+        path.write_text("row,")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("allot_client.saving.write_table", full)
+        assert main(["solve", str(tmp_path / "one.npy"), *asked]) == 2
+    captured = capsys.readouterr()
+    assert "objective 0" in captured.out
+    assert captured.err == f"allot: {kept} cannot be read or written: No space left on device\n"
+    assert kept.read_text() == "old,good\n"
+    assert main(["solve", str(tmp_path / "one.npy"), *asked]) == 0
+    assert kept.read_text().startswith("row,column,value\n")
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert {path.name for path in tmp_path.iterdir()} == {"several.npy", "one.npy", "keep.csv"}
 
 
 def test_inputs_by_name_and_the_plan_as_arrays(tmp_path: Path) -> None:

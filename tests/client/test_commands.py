@@ -181,6 +181,22 @@ def test_submit_get_jobs(run: Run, tmp_path: Path) -> None:
     assert views[0]["id"] == job
 
 
+def test_an_infeasible_answer_leaves_a_table_alone(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    costs, kept = tmp_path / "costs.csv", tmp_path / "keep.csv"
+    costs.write_text(",a,b\nx,1,\ny,2,\n")
+    kept.write_text("old,good\n")
+    job = run("submit", costs).strip()
+    for asked in (["solve", costs], ["get", job]):
+        capsys.readouterr()
+        assert main([*map(str, asked), "--out", str(kept)]) == 0
+        captured = capsys.readouterr()
+        assert "infeasible (verified)" in captured.out
+        assert f"nothing was written to {kept}" in captured.err
+        assert kept.read_text() == "old,good\n"
+
+
 def test_watch_and_cancel(run: Run, tmp_path: Path) -> None:
     request = long_job(60)
     inputs: dict[str, Any] = {name: np.array(value) for name, value in request["inputs"].items()}

@@ -11,7 +11,8 @@ from typing import Any
 
 from allot_client import bar
 from allot_client.client import Client, Job
-from allot_client.files import Read, Wanted, jobs_of, option_values, read_for_service, read_job
+from allot_client.extents import answered_extents, counted
+from allot_client.files import LAYOUTS, Read, Wanted, jobs_of, option_values, read_for_service, read_job
 from allot_client.results import Home, Result
 from allot_client.saving import NoTable, check_suffix, one_line, save
 from allot_client.tables import read_table
@@ -67,8 +68,8 @@ def get(args: Namespace) -> int:
         home = Home(NO_HOME.bring, read.row_names, read.column_names)
     with Client(args.url) as client:
         answer = Job(client, args.id, home).result(args.wait)
-        if read is not None and "permutation" in answer.arrays and "distance" not in read.inputs:
-            answer = replace(answer, column_names=None)  # one table names departments, and knows no room
+        if read is not None:
+            answer = _named_like(answer, read, " ".join(map(str, args.like)))
         return 0 if show(answer, args, read) else 1
 
 
@@ -133,6 +134,20 @@ def _like(given: list[str]) -> Read:
     """Tables whose names an answer gets; one alone is a table whatever its name ends in, or a whole workbook."""
     alone = len(given) == 1 and "=" not in given[0]
     return read_job(given, Wanted(), read_table if alone else read_for_service)
+
+
+def _named_like(answer: Result, read: Read, files: str) -> Result:
+    """The answer with the names that the tables have for its lines. Raises ValueError for those of another shape."""
+    sides, (rows, columns) = ("rows", "columns"), read.extents
+    if answer.document["solver"] in LAYOUTS:
+        sides = ("facilities", "locations")
+        if "distance" not in read.inputs:  # one table names departments, and knows no room
+            answer, columns = replace(answer, column_names=None), None
+    theirs = answered_extents(answer.document, answer.arrays)
+    if any(one != other and None not in (one, other) for one, other in zip((rows, columns), theirs, strict=True)):
+        ours = counted((rows, columns), sides)
+        raise ValueError(f"--like {files} has {ours}, and the answer has {counted(theirs, sides)}")
+    return answer
 
 
 def _place(client: Client, args: Namespace, read: Read) -> Job:

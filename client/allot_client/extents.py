@@ -10,10 +10,12 @@ SIDES = (("x", "y"), ("flow", "distance"), ("x_distance", "y_distance"))
 SEVERAL = ("sizes", "histograms")
 """Inputs beside which there are more than two sides."""
 Shapes = Mapping[str, Sequence[int]]
+Extents = tuple[int | None, int | None]
+"""Rows and columns, or facilities and locations; None for what is not known."""
 
 
-def extents(shapes: Shapes) -> tuple[int | None, int | None]:
-    """Rows and columns, or facilities and locations, of one problem; None for what these shapes do not tell."""
+def extents(shapes: Shapes) -> Extents:
+    """Those of one problem with inputs of these shapes."""
     if any(name in shapes for name in SEVERAL):
         return None, None
     for name in ("cost", "benefit"):
@@ -39,3 +41,22 @@ def sent_shapes(document: Mapping[str, Any]) -> Shapes:
         if parts.get("shape"):
             told[name] = parts["shape"]
     return told
+
+
+def answered_extents(document: Mapping[str, Any], arrays: Mapping[str, Any]) -> Extents:
+    """Those of an answer to one problem: as its inputs tell them, or else its arrays."""
+    rows, columns = extents(sent_shapes(document))
+    shapes = shapes_of(arrays)
+    plan, pairs = shapes.get("plan", ()), shapes.get("assignment", ())
+    if len(plan) == 2:
+        return plan[0], plan[1]
+    if rows is None and len(pairs) == 1:
+        rows = pairs[0]
+    if columns is None and "permutation" in shapes:
+        columns = shapes["permutation"][0]
+    return rows, columns
+
+
+def counted(found: Extents, names: tuple[str, str]) -> str:
+    """As "3 rows and 4 columns", or what is known of it."""
+    return " and ".join(f"{count} {name}" for count, name in zip(found, names, strict=True) if count is not None)

@@ -16,7 +16,7 @@ import numpy as np
 from allot_client.arrays import Array, Sparse
 from allot_client.body import File
 from allot_client.books import parts
-from allot_client.extents import SIDES, extents, shapes_of
+from allot_client.extents import SIDES, Extents, extents, shapes_of
 from allot_client.features import same_names
 from allot_client.tables import READ, Table, UnreadableTable, read_table
 from allot_client.words import maximizes
@@ -47,8 +47,8 @@ class Read:
         return found if isinstance(found, np.ndarray) and found.ndim == 2 else None
 
     @property
-    def extents(self) -> tuple[int | None, int | None]:
-        """How many rows and columns the answer has; None for what the inputs do not tell."""
+    def extents(self) -> Extents:
+        """How many rows and columns the answer has."""
         return extents(shapes_of(self.inputs))
 
     @property

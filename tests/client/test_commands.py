@@ -16,6 +16,9 @@ import scipy.sparse as sp
 from allot_client.cli import main
 from allot_client.files import Wanted, read_for_service, read_job
 
+
+from allot_client.extents import answered_extents
+
 from app.cli.main import main as verify
 from tests.app.conftest import Service, long_job
 from tests.client.test_books import book
@@ -195,6 +198,39 @@ def test_an_infeasible_answer_leaves_a_table_alone(
         assert "infeasible (verified)" in captured.out
         assert f"nothing was written to {kept}" in captured.err
         assert kept.read_text() == "old,good\n"
+
+
+def test_tables_of_another_shape_name_no_answer(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    costs, other, larger, out = (tmp_path / name for name in ("costs.csv", "other.csv", "larger.csv", "g.csv"))
+    costs.write_text(COSTS)
+    other.write_text(",a,b\nx,1,2\ny,2,3\n")
+    larger.write_text("1,2,3,4\n" * 4)
+    (tmp_path / "n3.dat").write_text("3\n0 1 2\n1 0 3\n2 3 0\n0 5 1\n5 0 2\n1 2 0\n")
+    pairs, layout = run("submit", costs).strip(), run("submit", tmp_path / "n3.dat", "--time-limit", 2).strip()
+    for job, like, told in (
+        (pairs, [other], f"{other} has 2 rows and 2 columns, and the answer has 3 rows and 3 columns"),
+        (pairs, [larger], f"{larger} has 4 rows and 4 columns, and the answer has 3 rows and 3 columns"),
+        (
+            layout,
+            [f"distance={other}"],
+            f"distance={other} has 2 locations, and the answer has 3 facilities and 3 locations",
+        ),
+    ):
+        for more in ([], ["--out", str(out)]):
+            capsys.readouterr()
+            assert main(["get", job, "--like", *map(str, like), *more]) == 2
+            captured = capsys.readouterr()
+            assert captured.err == f"allot: --like {told}\n"
+            assert not captured.out
+    assert not out.exists()
+    clinic = book(tmp_path / "clinic.xlsx", flow=(["A", "B"], [[0, 1], [1, 0]]), distance=np.eye(3, dtype=int).tolist())
+    job = run("submit", clinic).strip()
+    assert "A -> " in run("get", job, "--like", other.with_name("clinic.xlsx"))
+    assert main(["get", job, "--like", str(costs)]) == 2
+    assert f"{costs} has 3 facilities, and the answer has 2 facilities and 3 locations" in capsys.readouterr().err
+    assert "x -> " in run("get", job, "--like", other)
+    for arrays, known in (({"plan": np.eye(2, 3)}, (2, 3)), ({"permutation": np.arange(3)}, (None, 3))):
+        assert answered_extents({}, arrays) == known  # of services that do not tell the shapes of inputs
 
 
 def test_watch_and_cancel(run: Run, tmp_path: Path) -> None:

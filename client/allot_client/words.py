@@ -19,6 +19,8 @@ SHOWN_PAIRS = 20
 SHOWN_ENTRIES = 20
 FOR_PROGRAMS = ("tree",)
 """Arrays that no person reads: the proof of a layout."""
+SHORT_OF = {"hall_rows": "row_names", "hall_cols": "column_names", "hall_columns": "column_names"}
+"""Arrays that name the lines of which there are too few, by what these are called."""
 BEST = "the best possible"
 
 
@@ -109,10 +111,16 @@ def _arrays(result: Result) -> list[str]:
 
 
 def _told(result: Result, name: str) -> Any:
-    """An array as it is told: words for the codes of labels, and no facility that nobody gave."""
+    """An array as it is told: words for the codes of labels and for lines, and no facility that nobody gave."""
     if name == "label":
         return _labels(result)
-    return placed(result) if name == "permutation" else np.asarray(result.arrays[name])
+    if name == "permutation":
+        return placed(result)
+    array = np.asarray(result.arrays[name])
+    names = getattr(result, SHORT_OF[name]) if name in SHORT_OF else None
+    if not names or array.ndim != 1:  # of several problems there are marks of lines
+        return array
+    return np.array([names[k] if k < len(names) else k for k in array.tolist()], object)
 
 
 def _labels(result: Result) -> Any:

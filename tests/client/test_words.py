@@ -9,6 +9,8 @@ from allot_client import Client
 from allot_client.results import Home, read_result
 from allot_client.words import distance_to_best, gap_in_words, in_words
 
+from tests.client.test_inputs import Frame
+
 
 @pytest.mark.parametrize(
     ("objective", "bound", "maximize", "words"),
@@ -83,3 +85,17 @@ def test_labels_are_told_as_words_and_large_matrices_by_their_size(allot: Client
     assert re.search("label = .*'[BT]'", told)
     assert "plan has 7 x 6 entries" in told
     assert len(told.splitlines()) < 10
+
+
+def test_who_is_short_is_told_by_name(allot: Client) -> None:
+    shifts, nurses = ["early", "late", "night"], ["Ada", "Ben", "Cleo"]
+    hours = np.array([[1, np.inf, np.inf], [2, np.inf, np.inf], [3, 4, 5]])
+    told = in_words(allot.lap(Frame(hours, nurses, shifts)))
+    assert "hall_rows = ['Ada' 'Ben']\nhall_cols = ['early']" in told
+    assert "hall_rows = ['Ada' 'Ben']" in in_words(allot.uot(Frame(hours, nurses, shifts), method="exact"))
+    assert "hall_rows = [0 1]\nhall_cols = [0]" in in_words(allot.lap(hours))
+    assert "hall_rows = [[ True  True False]" in in_words(allot.lap(np.stack([hours, hours])))
+    linear = np.full((2, 3), np.inf)
+    linear[:, 1] = 1
+    names = [Frame(1 - np.eye(len(one)), list(one), list(one)) for one in ("ab", "xyz")]
+    assert "hall_rows = ['a' 'b']\nhall_cols = ['y']" in in_words(allot.qap(*names, linear=linear))

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -103,8 +103,10 @@ def table_rows(result: Result, weights: Array | None = None) -> Iterator[Sequenc
         raise NoTable("this answer is infeasible, so nothing was written")
     if "plan" in arrays and arrays["plan"].ndim == 2:
         yield from _matrix(arrays["plan"], result)
+    elif several:
+        yield from _several(arrays["assignment"])
     elif "assignment" in arrays:
-        yield from _pairs(arrays["assignment"], result, weights)
+        yield from _pairs(arrays, result, weights)
     elif "permutation" in arrays:
         yield ("facility", "location")
         for facility, location in enumerate(placed(result).tolist()):
@@ -124,19 +126,24 @@ def _matrix(plan: Array, result: Result) -> Iterator[Sequence[Any]]:
         yield (_name(result.row_names, i), *row)
 
 
-def _pairs(assignment: Array, result: Result, weights: Array | None) -> Iterator[Sequence[Any]]:
-    if assignment.ndim == 2:
-        yield ("problem", "row", "column")
-        for k, one in enumerate(assignment.tolist()):
-            for row, column in enumerate(one):
-                yield (k, row, None if column < 0 else column)
-        return
+def _several(assignments: Array) -> Iterator[Sequence[Any]]:
+    yield ("problem", "row", "column")
+    for k, one in enumerate(assignments.tolist()):
+        for row, column in enumerate(one):
+            yield (k, row, None if column < 0 else column)
+
+
+def _pairs(arrays: Mapping[str, Array], result: Result, weights: Array | None) -> Iterator[Sequence[Any]]:
+    """The pairs of an assignment; of a list of the best those of each, behind its rank."""
+    listed = "assignments" in arrays
     shown = weights if weights is not None and weights.ndim == 2 else None
-    yield ("row", "column") if shown is None else ("row", "column", "value")
-    for row, column in enumerate(assignment.tolist()):
-        pair = (_name(result.row_names, row), None if column < 0 else _name(result.column_names, column))
-        worth = () if shown is None else (None if column < 0 else shown[row, column].item(),)
-        yield (*pair, *worth)
+    yield (*(("rank",) if listed else ()), "row", "column", *(() if shown is None else ("value",)))
+    every = arrays["assignments"] if listed else arrays["assignment"][None]
+    for rank, assignment in enumerate(every.tolist(), 1):
+        for row, column in enumerate(assignment):
+            pair = (_name(result.row_names, row), None if column < 0 else _name(result.column_names, column))
+            worth = () if shown is None else (None if column < 0 else shown[row, column].item(),)
+            yield (*((rank,) if listed else ()), *pair, *worth)
 
 
 def _name(names: tuple[Any, ...] | None, k: int) -> Any:

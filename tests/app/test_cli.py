@@ -155,6 +155,16 @@ def test_of_fewer_departments_those_that_were_given_are_told(
     assert main(["verify", str(tmp_path / answer), *named]) == 0
 
 
+def test_a_list_of_the_best_is_a_table_of_all(tmp_path: Path) -> None:
+    costs, table = tmp_path / "costs.csv", tmp_path / "kb.csv"
+    costs.write_text(",a,b,c\nx,1,4,9\ny,2,3,9\n")
+    assert main(["solve", str(costs), "-o", "k_best=3", "--out", str(table)]) == 0
+    assert table.read_text() == ("rank,row,column,value\n1,x,a,1\n1,y,b,3\n2,x,b,4\n2,y,a,2\n3,x,a,1\n3,y,c,9\n")
+    np.save(tmp_path / "c.npy", np.stack([np.eye(2), 1 - np.eye(2)]))
+    assert main(["solve", str(tmp_path / "c.npy"), "--out", str(table)]) == 0
+    assert table.read_text() == "problem,row,column\n0,0,1\n0,1,0\n1,0,0\n1,1,1\n"
+
+
 def test_a_line_of_json_for_each_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for k in range(3):
         (tmp_path / f"{k}.csv").write_text(f"{k},9\n9,{k}\n")

@@ -430,6 +430,24 @@ def test_a_forbidden_pair_is_no_answer(tmp_path: Path, capsys: Printed) -> None:
     assert "NO           permitted" in out
 
 
+def test_a_floor_without_its_proof_cannot_be_told(tmp_path: Path, capsys: Printed) -> None:
+    """What the guide to facility planning says of layouts that are too large for a tree."""
+    places = np.abs(np.subtract.outer(range(10), range(10)))
+    np.savez(tmp_path / "q.npz", flow=(places * 7) % 5, distance=places**2 % 13)
+    value = int((((places * 7) % 5) * (places**2 % 13)).sum())
+    certificate = {"bound": value - 2, "gap_abs": 2, "gap_rel": 2 / value, "max_violation": 0, "facts": {}}
+    document: dict[str, Any] = {
+        "solver": "qap", "termination": "time_limit", "objective": value, "permutation": list(range(10)),
+        "certificate": certificate,
+    }  # fmt: skip
+    status, out = verified(tmp_path, capsys, document, str(tmp_path / "q.npz"))
+    assert status == 1
+    assert "cannot tell  bound" in out
+    assert "NO " not in out
+    certificate["gap_abs"] = 1
+    assert "NO           gap" in verified(tmp_path, capsys, document, str(tmp_path / "q.npz"))[1]
+
+
 @pytest.mark.parametrize("name", ALTERED)
 def test_another_sentence_is_not_believed(tmp_path: Path, capsys: Printed, name: str) -> None:
     solver, inputs, options, _ = ALTERED[name]

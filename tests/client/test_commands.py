@@ -14,10 +14,8 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 from allot_client.cli import main
-from allot_client.files import Wanted, read_for_service, read_job
-
-
 from allot_client.extents import answered_extents
+from allot_client.files import Wanted, read_for_service, read_job
 
 from app.cli.main import main as verify
 from tests.app.conftest import Service, long_job

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from allot_client import bar
+from allot_client.cli import each
 from allot_client.commands import check_out, show
 from allot_client.files import Read, Wanted, jobs_of, option_values, read_job
 from allot_client.results import Home, Result, read_result
@@ -37,15 +38,16 @@ def solve_file(args: Namespace) -> int:
     """Run the command; 0 for answers, 1 when a certificate does not hold. Raises ValueError for wrong input."""
     problems = jobs_of(args.problem)
     check_out(args, len(problems))
-    holds = True
-    for given in problems:
+
+    def one(given: Sequence[str]) -> int:
         read = read_job(given, Wanted(args.solver, option_values(args.option), args.names, args.sheet), read_other)
         card = SOLVERS[read.solver]
         check_names(read.inputs, card)
         watched = bar.wanted(args.progress) and not args.json
         answer = solve(card, read, known_options(args.option, card), args.device, args.time_limit, watched)
-        holds &= show(answer, args, read)
-    return 0 if holds else 1
+        return 0 if show(answer, args, read) else 1
+
+    return each(problems, one)
 
 
 def check_names(inputs: Mapping[str, Any], card: Solver) -> None:

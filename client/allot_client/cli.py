@@ -119,16 +119,42 @@ def guarded(command: Callable[[argparse.Namespace], int], args: argparse.Namespa
     except BrokenPipeError:  # whoever read the answer has seen enough, as `head` does
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # nothing is left to flush when Python ends
         return 0
-    except FileNotFoundError as wrong:
-        print(f"allot: there is no file {wrong.filename}", file=sys.stderr)
-    except OSError as wrong:
-        print(f"allot: {wrong.filename or 'a file'} cannot be read or written: {wrong.strerror}", file=sys.stderr)
-    except (AllotError, ValueError) as wrong:
-        print(f"allot: {wrong}", file=sys.stderr)
+    except (AllotError, OSError, ValueError) as wrong:
+        print(f"allot: {_sentence(wrong)}", file=sys.stderr)
     except KeyboardInterrupt:
         print("allot: stopped by you", file=sys.stderr)
         return 130
     return 2
+
+
+def each(problems: Sequence[Sequence[str]], one: Callable[[Sequence[str]], int]) -> int:
+    """Call `one` for each problem. Of several, what is wrong with one is told, and ends no other.
+
+    Returns:
+        the highest of what `one` returned, 2 for a problem that is wrong.
+    """
+    from allot_client.errors import InvalidInput, JobFailed, NoRoom, TooLarge
+
+    if len(problems) == 1:
+        return one(problems[0])
+    status = 0
+    for given in problems:
+        try:
+            status = max(status, one(given))
+        except BrokenPipeError:
+            raise
+        except (OSError, ValueError, InvalidInput, JobFailed, NoRoom, TooLarge) as wrong:
+            said, files, status = _sentence(wrong), " ".join(given), 2
+            print(f"allot: {said if files in said else f'{files}: {said}'}", file=sys.stderr)
+    return status
+
+
+def _sentence(wrong: Exception) -> str:
+    if isinstance(wrong, FileNotFoundError):
+        return f"there is no file {wrong.filename}"
+    if isinstance(wrong, OSError):
+        return f"{wrong.filename or 'a file'} cannot be read or written: {wrong.strerror}"
+    return str(wrong)
 
 
 def parsed(root: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:

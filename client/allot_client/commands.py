@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from allot_client import bar
+from allot_client.cli import each
 from allot_client.client import Client, Job
 from allot_client.extents import answered_extents, counted
 from allot_client.files import LAYOUTS, Read, Wanted, jobs_of, option_values, read_for_service, read_job
@@ -24,24 +26,28 @@ def solve(args: Namespace) -> int:
     """Send each problem, wait for its answer, show it."""
     problems = jobs_of(args.problem)
     check_out(args, len(problems))
-    holds = True
     with Client(args.url) as client:
-        for given in problems:
+
+        def one(given: Sequence[str]) -> int:
             read = _read(args, given)
             job = _place(client, args, read)
             if bar.wanted(args.progress) and not args.json:
                 _follow(job)
-            holds &= show(job.result(), args, read)
-    return 0 if holds else 1
+            return 0 if show(job.result(), args, read) else 1
+
+        return each(problems, one)
 
 
 def submit(args: Namespace) -> int:
     """Send each problem, print its job's id."""
     with Client(args.url) as client:
-        for given in jobs_of(args.problem):
+
+        def one(given: Sequence[str]) -> int:
             job = _place(client, args, _read(args, given))
             print(json.dumps(job.view()) if args.json else job.id, flush=True)
-    return 0
+            return 0
+
+        return each(jobs_of(args.problem), one)
 
 
 def watch(args: Namespace) -> int:
@@ -125,7 +131,7 @@ def _save(result: Result, out: Path, read: Read | None) -> str:
     return ""
 
 
-def _read(args: Namespace, given: list[str]) -> Read:
+def _read(args: Namespace, given: Sequence[str]) -> Read:
     wanted = Wanted(args.solver, option_values(args.option), args.names, args.sheet)
     return read_job(given, wanted, read_for_service)
 

@@ -17,7 +17,7 @@ from allot_client.cli import main
 from allot_client.extents import answered_extents
 from allot_client.files import Wanted, read_for_service, read_job
 
-from app.cli.main import main as verify
+from app.cli.main import main as allot
 from tests.app.conftest import Service, long_job
 from tests.client.test_books import book
 
@@ -88,11 +88,11 @@ def test_an_answer_holds_for_the_file_that_was_given(
     metrics = ("correlation", "cosine", "euclidean") if name == "points.csv" else ("",)
     for metric in metrics:
         run("solve", *given, *(["-o", f"metric={metric}", "-o", "reg=0.1"] if metric else []), "--out", out)
-        assert verify(["verify", str(out), *map(str, given)]) == 0, capsys.readouterr().out
+        assert allot(["verify", str(out), *map(str, given)]) == 0, capsys.readouterr().out
         if metric:
             other = tmp_path / "other.csv"
             other.write_text(",g1,g2,g3\na,1,2,4\nb,3,1,1\n")
-            assert verify(["verify", str(out), f"x={other}", f"y={path}"]) == 1
+            assert allot(["verify", str(out), f"x={other}", f"y={path}"]) == 1
 
 
 def test_of_fewer_departments_than_rooms_those_that_were_given_are_told(run: Run, tmp_path: Path) -> None:
@@ -135,6 +135,23 @@ def test_a_list_of_the_best_names_no_line_that_is_not_there(run: Run, tmp_path: 
     told = run("solve", named, *options)
     assert re.findall(r"^  (.*) -> (.*)$", told, re.MULTILINE) == [("Anna", "late"), ("Bob", "day"), ("Cleo", "night")]
     assert "assignment  [ 0 -1]" in re.sub(r" += +", "  ", run("solve", plain, *options))
+
+
+@pytest.mark.parametrize("command", [main, allot])
+def test_of_several_files_one_that_is_wrong_ends_no_other(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: Any
+) -> None:
+    monkeypatch.setenv("ALLOT_URL", service.url)
+    files = {"good": "1,2\n3,5\n", "empty": "", "words": "1,2\n3,four\n", "last": "4,2\n1,9\n"}
+    for name, text in files.items():
+        (tmp_path / f"{name}.csv").write_text(text)
+    given = [str(tmp_path / f"{name}.csv") for name in ("good", "empty", "absent", "words", "last")]
+    assert command(["solve", *given, "--names", "none", "--json"]) == 2
+    told = capsys.readouterr()
+    assert [json.loads(line)["objective"] for line in told.out.splitlines()] == [5, 3]
+    wrong = told.err.splitlines()
+    assert len(wrong) == 3
+    assert all(path in line for path, line in zip((given[1], given[2], given[3]), wrong, strict=True))
 
 
 def test_what_a_file_holds_is_told_where_it_does_not_say_enough(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from numbers import Real
 from typing import Any
@@ -75,6 +75,15 @@ class Given:
 
 def given(value: Any) -> Given:
     """`value` (array, tensor, sparse matrix, data frame, AnnData or nested lists) as a `Given`."""
+    found = held(value)
+    if isinstance(found.value, Sparse):
+        return found
+    taken = _taken(found.value)
+    return found if taken is found.value else replace(found, value=taken)
+
+
+def held(value: Any) -> Given:
+    """The same in the type that it has, which the service may not know: booleans are booleans."""
     library = type(value).__module__.split(".")[0]
     taken = _BY_LIBRARY.get(library)
     if taken is not None:
@@ -82,11 +91,11 @@ def given(value: Any) -> Given:
         if found is not None:
             return found
     if isinstance(value, np.ndarray):
-        return Given(_taken(value))
+        return Given(value)
     if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
-        return Given(_taken(np.from_dlpack(value)))
+        return Given(np.from_dlpack(value))
     try:
-        return Given(_taken(np.asarray(value)))
+        return Given(np.asarray(value))
     except ValueError:
         raise ValueError(_ragged(value) or f"a {type(value).__name__} is no array; expected numbers in rows") from None
 
@@ -123,7 +132,7 @@ def _from_torch(value: Any) -> Given | None:
     if device.type != "cpu":
         pinned = torch.empty(host.shape, dtype=host.dtype, pin_memory=True)
         host = pinned.copy_(host)
-    return Given(_taken(host.contiguous().numpy()), lambda array: torch.from_numpy(np.array(array)).to(device))
+    return Given(host.contiguous().numpy(), lambda array: torch.from_numpy(np.array(array)).to(device))
 
 
 def _from_cupy(value: Any) -> Given | None:
@@ -138,7 +147,7 @@ def _from_cupy(value: Any) -> Given | None:
 
     host = sys.modules["cupyx"].empty_pinned(value.shape, value.dtype)
     value.get(out=host)
-    return Given(_taken(host), bring)
+    return Given(host, bring)
 
 
 def _from_jax(value: Any) -> Given | None:
@@ -146,7 +155,7 @@ def _from_jax(value: Any) -> Given | None:
     if not isinstance(value, jax.Array):
         return None
     device = next(iter(value.devices()))
-    return Given(_taken(_host_of_jax(value)), lambda array: jax.device_put(array, device))
+    return Given(_host_of_jax(value), lambda array: jax.device_put(array, device))
 
 
 def _host_of_jax(value: Any) -> Array:
@@ -168,10 +177,11 @@ def _from_pandas(value: Any) -> Given | None:
     if not hasattr(value, "to_numpy"):
         return None
     columns = tuple(value.columns) if hasattr(value, "columns") else None
-    found = _taken(value.to_numpy())
+    found = value.to_numpy()
     if columns is not None and found.dtype.kind == "f" and (missing := np.isnan(found)).any():
         found = np.ma.MaskedArray(found, missing)  # an empty cell of a table: what a pair without a price is
-    return Given(found, stay, tuple(value.index), columns)
+    lines = getattr(value, "index", None)  # a categorical or another array of pandas has none
+    return Given(found, stay, None if lines is None else tuple(lines), columns)
 
 
 def _from_anndata(value: Any) -> Given | None:
@@ -201,11 +211,11 @@ def without_holes(array: Array, forbidden: float) -> Array:
     if isinstance(array, np.ma.MaskedArray):
         holes, filled = np.ma.getmaskarray(array), np.asarray(array.data)
     elif array.dtype == object:
-        holes = np.array([_is_nothing(entry) for entry in array.reshape(-1)], bool).reshape(array.shape)
+        holes = np.array([is_nothing(entry) for entry in array.reshape(-1)], bool).reshape(array.shape)
         filled = np.array(np.where(holes, 0, array).tolist())
         if filled.dtype.kind not in "biuf":
             flat = array.reshape(-1).tolist()
-            at = next((k for k, one in enumerate(flat) if not isinstance(one, Real) and not _is_nothing(one)), 0)
+            at = next((k for k, one in enumerate(flat) if not isinstance(one, Real) and not is_nothing(one)), 0)
             where = [int(place) for place in np.unravel_index(at, array.shape)]
             raise ValueError(
                 f"an array of shape {array.shape} holds {flat[at]!r:.60} at {where}, which is no number; expected "
@@ -220,7 +230,7 @@ def without_holes(array: Array, forbidden: float) -> Array:
     return np.where(holes, forbidden, filled)
 
 
-def _is_nothing(entry: Any) -> bool:
+def is_nothing(entry: Any) -> bool:
     """None, and pandas' NA."""
     return entry is None or type(entry).__name__ == "NAType"
 

@@ -6,12 +6,13 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from allot_client.arrays import Array
+from allot_client.labels import coded, named
 
 BLOCK = 1 << 22
 """Entries of the rows that are worked out at a time."""
@@ -57,17 +58,18 @@ def barycentric(rows: Rows, m: int, points: Array) -> Array:
     return found
 
 
-def labels(rows: Rows, m: int, given: Sequence[Any]) -> tuple[Array, Array]:
+def labels(rows: Rows, m: int, given: Any) -> tuple[Array, Array]:
     """(label, confidence) of each row: the label of its columns that most of its mass goes to, and that share."""
-    kinds, places = np.unique(np.asarray(given), return_inverse=True)
-    chosen, share = np.zeros(m, np.int64), np.zeros(m)
-    for start, stop in blocks(m, len(places)):
+    codes, names = coded(given)
+    chosen, share = np.full(m, -1), np.zeros(m)
+    kinds = np.unique(codes)
+    for start, stop in blocks(m, len(codes)):
         plan = np.asarray(rows(start, stop), np.float64)
-        masses = np.stack([plan[:, places == k].sum(axis=1) for k in range(len(kinds))], axis=1)
+        masses = np.stack([plan[:, codes == kind].sum(axis=1) for kind in kinds], axis=1)
         total = masses.sum(axis=1)
-        chosen[start:stop] = masses.argmax(axis=1)
+        chosen[start:stop] = np.where(total > 0, kinds[masses.argmax(axis=1)], -1)
         share[start:stop] = np.divide(masses.max(axis=1), total, out=np.zeros(stop - start), where=total > 0)
-    return kinds[chosen], share
+    return named(chosen, names), share
 
 
 def top(rows: Rows, m: int, n: int, k: int) -> tuple[Array, Array]:

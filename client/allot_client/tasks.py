@@ -14,9 +14,10 @@ import numpy as np
 
 from allot_client import body as bodies
 from allot_client import boxes, features, framed, points
-from allot_client.arrays import Given, Series, Sparse, all_plain, given, laid_flat, without_holes
+from allot_client.arrays import Given, Series, Sparse, all_plain, given, held, laid_flat, without_holes
 from allot_client.extents import SIDES
 from allot_client.flows import Task
+from allot_client.labels import coded
 from allot_client.listed import listed, written_out
 from allot_client.ragged import clouds, several
 from allot_client.results import SOURCE, Home, LapResult
@@ -151,7 +152,7 @@ def transport(inputs: Mapping[str, Any], options: Mapping[str, Any]) -> Task:
     if left is None or right is None:
         if source.get("y") is not None:
             source["y"] = features.matched(source.get("x"), source["y"])
-        codes, names = coded(_column_of(inputs.get("labels"), inputs.get("y")))
+        codes, names = _coded(_column_of(inputs.get("labels"), inputs.get("y")))
         made = task("uot", {**inputs, "labels": codes}, options)
         kept = source if options.get("output") == "potentials" else {}
         if hasattr(inputs.get("cost"), "tocsr"):  # whose entries are those of the plan
@@ -208,21 +209,13 @@ def _column_of(labels: Any, y: Any) -> Any:
     )
 
 
-def coded(labels: Any) -> tuple[Any, tuple[Any, ...] | None]:
-    """Labels as whole numbers from 0 on, and what each stands for; None for labels that are such numbers already.
-
-    Raises:
-        ValueError: labels of several problems.
-    """
+def _coded(labels: Any) -> tuple[Any, tuple[Any, ...] | None]:
+    """What is sent of labels, and what it stands for. Raises ValueError for those of several problems."""
     if labels is None:
         return None, None
-    values = np.asarray(given(labels).value)
-    if values.ndim != 1:
+    if getattr(held(labels).value, "ndim", 2) != 1:
         raise ValueError(OF_ONE)
-    if values.dtype.kind in "iu" and values.size and values.min() >= 0 and values.max() < values.size:
-        return values, None
-    known = {label: code for code, label in enumerate(sorted(set(values.tolist()), key=str))}
-    return np.array([known[label] for label in values.tolist()], np.int64), tuple(known)
+    return coded(labels)
 
 
 def lap(cost: Any, options: Mapping[str, Any], others: Mapping[str, Any]) -> Task:

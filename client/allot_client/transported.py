@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,8 @@ import numpy as np
 
 from allot_client import plans
 from allot_client.answers import SOURCE, Result, relative
-from allot_client.arrays import Array, given
+from allot_client.arrays import Array, given, held
+from allot_client.labels import named
 from allot_client.points import cost_matrix
 
 TOLD = ("objective", "bound", "termination")
@@ -56,14 +57,13 @@ class TransportResult(Result):
 
     @property
     def label(self) -> Any:
-        """The label of each row where labels were given, certified: words where they were words, None without mass.
+        """The label that most of each row's mass goes to, where labels were given; certified, as `label_share` is.
 
-        Else whole numbers, -1 without mass. `label_share` is how much of the row's mass goes there.
+        Labels as they were given, in an array of objects: None where most goes to columns without a label, and for a
+        row without mass. Whole numbers from 0 to n - 1, of n columns, stay an array of such, -1 without mass.
         """
         codes, names = self._array("label"), self.home.label_names
-        if names is None:
-            return codes
-        return np.array([*names, None], object)[_host(codes).astype(np.int64)]
+        return codes if names is None else named(_host(codes).astype(np.int64), names)
 
     @property
     def label_share(self) -> Any:
@@ -156,16 +156,18 @@ class TransportResult(Result):
         rows, m, _ = self._rows(**source)
         return self.home.bring(plans.barycentric(rows, m, _host(points)))
 
-    def transfer_labels(self, labels: Sequence[Any], **source: Any) -> Any:
+    def transfer_labels(self, labels: Any, **source: Any) -> Any:
         """(label, confidence) of each row from the `labels` of the columns: most of its mass goes there, so much of it.
 
-        Both are NumPy arrays, since labels are often words. For `source` and several problems see `barycentric`.
+        Both are NumPy arrays, since labels are often words. Labels may be missing (None, NaN, NA); what a row without
+        mass or without a label has is as in `label`. For `source` and several problems see `barycentric`.
         """
         if self._several:
             return self._parts(lambda one, own, more: one.transfer_labels(own, **more), "labels", labels, source)
         rows, m, n = self._rows(**source)
-        if isinstance(labels, str) or np.shape(labels) != (n,):
-            found = f"the word {labels!r}" if isinstance(labels, str) else f"of shape {np.shape(labels)}"
+        shape = () if isinstance(labels, str) else held(labels).value.shape
+        if shape != (n,):
+            found = f"the word {labels!r}" if isinstance(labels, str) else f"of shape {shape}"
             raise ValueError(f"labels is {found}; expected a label for each of {n} columns, as y.obs[...] has them")
         return plans.labels(rows, m, labels)
 

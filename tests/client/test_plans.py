@@ -62,7 +62,8 @@ def test_a_row_without_mass_goes_nowhere() -> None:
     plan = np.array([[0.0, 0.0], [0.25, 0.75]])
     rows = plans.given_rows(plan)
     assert np.isnan(plans.barycentric(rows, 2, np.eye(2))[0]).all()
-    assert plans.labels(rows, 2, ["a", "b"])[1].tolist() == [0.0, 0.75]
+    labels, share = plans.labels(rows, 2, ["a", "b"])
+    assert (labels.tolist(), share.tolist()) == ([None, "b"], [0.0, 0.75])
 
 
 @pytest.mark.parametrize("output", ["plan", "potentials"])

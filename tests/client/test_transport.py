@@ -117,6 +117,65 @@ def test_labels_may_be_words(allot: Client) -> None:
     assert allot.uot(x=x, y=y, a=a, labels=Series(), reg=0.5, reg_m=5.0).label.tolist() == answer.label.tolist()
 
 
+NOTHING = np.datetime64("NaT")
+
+
+class Categorical:
+    """As much of pandas' as is looked at: what `obs[...].values` is has no `index`."""
+
+    def to_numpy(self) -> Any:
+        return np.array(["T", np.nan, "B", "T"], object)
+
+
+Categorical.__module__ = "pandas.core.arrays.categorical"
+LABELS: dict[str, tuple[Any, list[Any]]] = {
+    "words, some missing": (["T", None, "B", np.nan], ["T", None, "B", None]),
+    "numbers, some missing": ([1, np.nan, 7, None], [1, None, 7, None]),
+    "an array of numbers": (np.array([1, np.nan, 7, 1]), [1.0, None, 7.0, 1.0]),
+    "masked": (np.ma.array([3, 1, 2, 0], mask=[False, True, False, False]), [3, None, 2, 0]),
+    "no time": ([NOTHING, "T", "T", "B"], [None, "T", "T", "B"]),
+    "booleans": (np.array([True, False, True, True]), [True, False, True, True]),
+    "a list of booleans": ([True, False, None, True], [True, False, None, True]),
+    "categorical": (Categorical(), ["T", None, "B", "T"]),
+    "nothing": ([None] * 4, [None] * 4),
+    "codes": ([0, 2, 1, 0], [0, 2, 1, 0]),
+}
+
+
+def labels_of(library: Any) -> dict[str, tuple[Any, list[Any]]]:
+    return {
+        "categorical": (library.Categorical(["T", "B", None, "T"]), ["T", "B", None, "T"]),
+        "an index": (library.Index(["T", "B", "B", "T"]), ["T", "B", "B", "T"]),
+        "a series": (library.Series(["T", None, "B", "T"], dtype="category"), ["T", None, "B", "T"]),
+        "booleans with gaps": (library.array([True, None, False, True]), [True, None, False, True]),
+        "a category of booleans": (library.Series([True, False] * 2, dtype="category"), [True, False] * 2),
+    }
+
+
+def both_ways(allot: Client, labels: Any, expected: list[Any]) -> None:
+    """Each row stands at a column of its own, but the last, which has no mass."""
+    x = np.arange(4.0)[:, None] * 9
+    answer = allot.uot(x=x, y=x, a=[1, 1, 1, 0], labels=labels, reg=0.5)
+    told = [*expected[:3], None if answer.label.dtype == object else -1]
+    here, sure = answer.transfer_labels(labels)
+    for found in (answer.label.tolist(), here.tolist()):
+        assert [(type(one), one) for one in found] == [(type(one), one) for one in told]
+    assert here.dtype == answer.label.dtype
+    assert sure == pytest.approx(answer.label_share, abs=1e-6)
+    assert sure.tolist()[3] == 0
+    assert answer.certificate.facts["label_share_within"] < 1e-6
+
+
+@pytest.mark.parametrize(("labels", "expected"), LABELS.values(), ids=LABELS)
+def test_labels_may_be_missing(allot: Client, labels: Any, expected: list[Any]) -> None:
+    both_ways(allot, labels, expected)
+
+
+def test_labels_of_data_frames_may_be_missing(allot: Client) -> None:
+    for labels, expected in labels_of(pytest.importorskip("pandas")).values():
+        both_ways(allot, labels, expected)
+
+
 def test_each_of_several_has_its_objective_without_a_certificate_too(allot: Client) -> None:
     costs = np.random.default_rng(4).random((3, 5, 6))
     for one, other in zip(

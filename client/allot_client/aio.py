@@ -28,7 +28,7 @@ from allot_client.results import (
     Result,
     TransportResult,
 )
-from allot_client.together import is_empty, likeness, solve_empty
+from allot_client.together import likeness
 
 T = TypeVar("T")
 
@@ -228,8 +228,7 @@ class AsyncClient:
         kind = None if timeout_s is not None or CALL.get() is None else likeness(task)
         if kind is not None and (gate := gate_here(self._run)) is not None:
             return cast(Result, await gate.solve(task, kind))
-        solve = solve_empty if is_empty(task) else flows.solve
-        return await self._run(solve(task, timeout_s, self.retry))
+        return await self._run(flows.solve(task, timeout_s, self.retry))
 
     async def _run(self, flow: flows.Flow[T]) -> T:
         sent: Any = None

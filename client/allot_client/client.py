@@ -37,7 +37,7 @@ from allot_client.results import (
     Result,
     TransportResult,
 )
-from allot_client.together import is_empty, likeness, solve_empty
+from allot_client.together import likeness
 from allot_client.watching import open_bar
 
 DEFAULT_URL = "http://127.0.0.1:8000"
@@ -333,8 +333,7 @@ class Client:
         kind = None if timeout_s is not None or CALL.get() is None else likeness(task)
         if kind is not None and (gate := gate_here(self._run)) is not None:
             return cast(Result, gate.put(task, kind).result())
-        solve = solve_empty if is_empty(task) else flows.solve
-        return self._run(solve(task, timeout_s, self.retry))
+        return self._run(flows.solve(task, timeout_s, self.retry))
 
     def _run(self, flow: flows.Flow[T]) -> T:
         sent: Any = None

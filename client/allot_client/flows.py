@@ -19,6 +19,7 @@ from allot_client import body as bodies
 from allot_client import facts
 from allot_client.digests import digest_of
 from allot_client.errors import InvalidInput, JobCancelled, JobFailed, NotFound, Unreachable, WaitedTooLong, refusal
+from allot_client.ragged import with_prices
 from allot_client.results import Home, Result, has_links, read_result
 from allot_client.safetensors import Safetensors
 
@@ -170,7 +171,8 @@ class Task:
 
     def call(self, wait_s: float) -> Call:
         """The request. The key makes it safe to send twice: the service then answers with the job it has."""
-        body = bodies.job_body(self.job, self.inputs)
+        inputs = with_prices(self.inputs, self.job.get("options", {})) if self.job["solver"] == "lap" else self.inputs
+        body = bodies.job_body(self.job, inputs)
         headers = {"Content-Type": body.media_type, "Idempotency-Key": self.key}
         if wait_s > 0:
             headers["Prefer"] = f"wait={wait_s:g}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy as np
 from allot_client.arrays import all_plain
 
 EMPTY, MATRIX = "empty", "matrix"
+PRICED = ("sizes", "reject_rows", "reject_cols")
+"""Inputs beside which the service takes a matrix without an entry."""
 
 
 def several(value: Any) -> list[Any] | None:
@@ -37,7 +40,9 @@ def several(value: Any) -> list[Any] | None:
         return None  # nested lists that are one array, of a batch
     widths = {shape[1] for shape in shapes}
     width = widths.pop() if len(widths) == 1 else 0
-    return [np.zeros((0, width)) if array is None else array for array in arrays]
+    kinds = [one.dtype for one in arrays if isinstance(one, np.ndarray) and one.dtype.kind in "iuf"]
+    none = np.zeros((0, width), kinds[0] if kinds else float)  # whole numbers stay whole beside it
+    return [none if array is None else array for array in arrays]
 
 
 def clouds(value: Any) -> list[Any] | None:
@@ -54,6 +59,43 @@ def clouds(value: Any) -> list[Any] | None:
     if found is None and isinstance(value, (list, tuple)) and value and all(_kind(one) == MATRIX for one in value):
         return [_array(one) for one in value]
     return found
+
+
+def without_rows(value: Any, width: int = 0) -> Any:
+    """An empty list, or an array of shape (0,), as a matrix or a cloud without rows; anything else as it is."""
+    if _kind(value) != EMPTY:
+        return value
+    return value.reshape((0, width)) if hasattr(value, "reshape") else np.zeros((0, width))
+
+
+def beside(x: Any, y: Any, width: int) -> tuple[Any, Any]:
+    """One pair of clouds: one without points, an empty list, has the dimension of the other, else `width`."""
+    if EMPTY not in (_kind(x), _kind(y)):
+        return x, y
+    shapes = (value.shape if hasattr(value, "shape") else np.shape(value) for value in (y, x))
+    widths = [shape[1] if len(shape) == 2 else width for shape in shapes]
+    return without_rows(x, widths[0]), without_rows(y, widths[1])
+
+
+def without_points(value: Any, others: list[Any] | None) -> list[Any] | None:
+    """As many clouds without points as a list has empty ones, and nothing else; None for what is no such list."""
+    if others is None or not isinstance(value, (list, tuple)) or not value or {*map(_kind, value)} != {EMPTY}:
+        return None
+    return [without_rows(one, others[0].shape[1]) for one in value]
+
+
+def with_prices(inputs: Mapping[str, Any], options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The inputs of an assignment as the service takes them where they are one matrix, or a batch, without an entry.
+
+    It takes such a one beside prices of lines alone. A price of 0 for each row says the same: nothing can be paired.
+    """
+    cost = inputs.get("cost")
+    if not isinstance(cost, np.ndarray) or cost.ndim < 2 or cost.size or "cost_limit" in options:
+        return inputs
+    if not inputs.keys().isdisjoint(PRICED):
+        return inputs
+    kept = {name: value for name, value in inputs.items() if name not in ("u0", "v0")}  # there is nothing to start from
+    return {**kept, "reject_rows": np.zeros(cost.shape[:-1], np.int64)}
 
 
 def _kind(one: Any) -> str | None:

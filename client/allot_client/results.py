@@ -43,6 +43,11 @@ __all__ = [
     "relative",
 ]
 
+WHOLE = (
+    "assignment", "assignments", "hall_rows", "hall_cols", "permutation", "label", "top_columns", "entry_rows",
+    "entry_columns",
+)  # fmt: skip
+"""Arrays of whole numbers: places of lines, and codes."""
 GROUPS = ("duals", "potentials")
 """Members of the result document that hold arrays of their own."""
 
@@ -155,7 +160,11 @@ def has_links(document: Mapping[str, Any]) -> bool:
 def inline_arrays(document: Mapping[str, Any]) -> dict[str, Array]:
     """The arrays of a document without links. null stands for a potential of -inf, that of a point without mass."""
     arrays = {name: np.asarray(entry) for name, entry in array_entries(document).items()}
-    return {
-        name: np.where(array == None, -np.inf, array).astype(np.float64) if array.dtype == object else array  # noqa: E711
-        for name, array in arrays.items()
-    }
+    return {name: _in_its_type(name, array) for name, array in arrays.items()}
+
+
+def _in_its_type(name: str, array: Array) -> Array:
+    """An array that was read from digits. Where there are none, NumPy takes it for floats."""
+    if array.size == 0 and name in WHOLE:
+        return array.astype(np.int64)
+    return np.where(array == None, -np.inf, array).astype(np.float64) if array.dtype == object else array  # noqa: E711

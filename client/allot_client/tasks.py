@@ -19,7 +19,7 @@ from allot_client.extents import SIDES
 from allot_client.flows import Task
 from allot_client.labels import coded
 from allot_client.listed import listed, written_out
-from allot_client.ragged import clouds, several
+from allot_client.ragged import beside, clouds, several, without_points, without_rows
 from allot_client.results import SOURCE, Home, LapResult
 
 JOB_FIELDS = ("device", "time_limit_s", "result_ttl_s", "warm_start", "keep_inputs", "priority")
@@ -178,6 +178,7 @@ def transport(inputs: Mapping[str, Any], options: Mapping[str, Any]) -> Task:
 def _paired(x: Any, y: Any) -> tuple[list[Any] | None, list[Any] | None]:
     """The clouds of both sides where one of them is a list of such; one cloud stands beside each of a list."""
     left, right = clouds(x), clouds(y)
+    left, right = left or without_points(x, right), right or without_points(y, left)
     if left is not None and right is None and y is not None:
         right = [y] * len(left) if _is_cloud(y) else []
     if right is not None and left is None and x is not None:
@@ -234,18 +235,25 @@ def lap(cost: Any, options: Mapping[str, Any], others: Mapping[str, Any]) -> Tas
         return _of_frames(left, right, options, others)
     matrices = several(cost)
     if matrices is None:
+        cost = without_rows(cost)
+        if others.get("sizes") is None and others.get("x") is not None and others.get("y") is not None:
+            x, y = beside(others["x"], others["y"], boxes.SIDES if options.get("metric") == "iou" else 1)
+            others = {**others, "x": x, "y": y}
         if options.get("k_best") is not None:
             apart = listed(task("lap", {"cost": cost, **others}, {**options, "cost_limit": None}), limit)
             if apart is not None:
                 return apart
         made = task("lap", {"cost": cost, **others}, options)
+        if getattr(made.inputs.get("cost"), "shape", ())[:-2] == (0,):  # of no problems: JSON does not tell it of one
+            return replace(made, home=replace(made.home, sizes=()))
         if others.get("sizes") is not None:
             return made
-        beside = any(others.get(name) is not None for name in PRICES)
-        if (beside or limit is not None) and framed.goes_alone(made.inputs.get("x"), made.inputs.get("y"), options):
+        priced = any(others.get(name) is not None for name in PRICES)
+        if (priced or limit is not None) and framed.goes_alone(made.inputs.get("x"), made.inputs.get("y"), options):
             return replace(made, as_costs=lambda: written_out(made))
         sphere = options.get("metric") == "geodesic"
-        alone = beside or sphere or any(options.get(name) is not None for name in OF_A_MATRIX)
+        none = any(isinstance(one := made.inputs.get(side), np.ndarray) and not len(one) for side in ("x", "y"))
+        alone = priced or sphere or none or any(options.get(name) is not None for name in OF_A_MATRIX)
         return written_out(made) if alone else made
     return _of_matrices(matrices, options, others)
 

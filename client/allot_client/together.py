@@ -104,17 +104,6 @@ def gathered(first: W, waiting: list[W]) -> list[W]:
     return along
 
 
-def solve_empty(task: flows.Task, timeout_s: float | None, retry: flows.Retry) -> flows.Flow[Result]:
-    """A matrix without rows or columns, which the service takes among several of different sizes alone."""
-    return _apart((yield from flows.solve(_joined([task]), timeout_s, retry)), [task])[0]
-
-
-def is_empty(task: flows.Task) -> bool:
-    """Whether the task is one matrix without rows or columns."""
-    cost = task.inputs.get("cost")
-    return isinstance(cost, np.ndarray) and cost.size == 0 and likeness(task) is not None
-
-
 def solve_all(tasks: Sequence[flows.Task], retry: flows.Retry) -> flows.Flow[list[Result | AllotError]]:
     """The answer or the error of each task, in their order.
 

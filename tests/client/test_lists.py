@@ -1,6 +1,7 @@
 """Problems as lists, as trackers and layouts have them: of different sizes, empty, by name."""
 
 import asyncio
+import functools
 import sys
 from typing import Any
 
@@ -34,6 +35,54 @@ def test_frames_without_boxes(allot: Client) -> None:
     found = [one.assignment.tolist() for one in allot.lap(x=before, y=after, metric="iou", cost_limit=0.5).each()]
     assert found == [[1, 0], [], [], [-1]]
     assert [one.assignment.tolist() for one in allot.lap([np.zeros((2, 0)), [], [[3]]]).each()] == [[-1, -1], [], [0]]
+
+
+NO_ROWS: dict[str, tuple[dict[str, Any], list[int]]] = {
+    "rows": ({"cost": np.zeros((0, 3))}, []),
+    "columns": ({"cost": np.zeros((3, 0))}, [-1] * 3),
+    "an empty list": ({"cost": []}, []),
+    "an empty array": ({"cost": np.zeros(0)}, []),
+    "points": ({"x": np.zeros((0, 4)), "y": np.ones((3, 4))}, []),
+    "points of columns": ({"x": np.ones((3, 4)), "y": np.zeros((0, 4))}, [-1] * 3),
+    "an empty list of points": ({"x": [], "y": np.ones((3, 4))}, []),
+    "two empty lists": ({"x": [], "y": []}, []),
+}
+
+
+@pytest.mark.parametrize("options", [{}, {"cost_limit": 0.5}, {"k_best": 3}], ids=["plain", "limit", "several"])
+@pytest.mark.parametrize(("inputs", "expected"), NO_ROWS.values(), ids=NO_ROWS)
+def test_a_matrix_without_an_entry_is_taken_on_every_route(
+    allot: Client, inputs: dict[str, Any], expected: list[int], options: dict[str, Any]
+) -> None:
+    metric: dict[str, Any] = {"metric": "iou"} if "x" in inputs else {}
+    answers = [allot.lap(**inputs, **metric, **options), allot.submit("lap", inputs, **metric, **options).result()]
+    if "cost" in inputs:
+        answers += allot.map(functools.partial(allot.lap, **options), [inputs["cost"], [[0.25]]])
+        answers += allot.map(lambda cost: allot.lap(cost, **options), [inputs["cost"], [[0.25]]])
+        assert [one.assignment.tolist() for one in answers[3::2]] == [[0], [0]]  # type: ignore[attr-defined]
+        answers = [*answers[:3], answers[4]]
+    for answer in answers:
+        found = answer.assignment  # type: ignore[attr-defined]
+        assert (found.tolist(), found.dtype, answer.objective, answer.optimal) == (expected, np.int64, 0, True)
+
+
+def test_starts_and_a_wish_for_the_most_are_nothing_to_a_matrix_without_an_entry(allot: Client) -> None:
+    assert allot.lap(np.zeros((3, 0)), u0=[1, 2, 3], maximize=True).assignment.tolist() == [-1] * 3
+
+
+@pytest.mark.parametrize("options", [{}, {"cost_limit": 0.5}], ids=["plain", "limit"])
+def test_frames_none_of_which_has_a_box(allot: Client, options: dict[str, Any]) -> None:
+    found = allot.lap([np.zeros((0, 3))], **options).assignment
+    assert np.ones((3, 4))[found].shape == (1, 0, 4)
+    assert allot.lap(np.zeros((2, 0, 3)), **options).assignment.shape == (2, 0)
+    assert not list(allot.lap(np.zeros((0, 3, 3)), **options).each())
+    lists = allot.lap(x=[[], []], y=[np.ones((3, 4))] * 2, metric="iou", **options)
+    assert [one.assignment.tolist() for one in lists.each()] == [[], []]
+
+
+def test_whole_numbers_stay_whole_beside_an_empty_list(allot: Client) -> None:
+    answer = allot.lap([[[2**53 + 1, 1]], []], maximize=True)
+    assert answer.objective == 2**53 + 1
 
 
 def test_clouds_of_nested_lists(allot: Client) -> None:

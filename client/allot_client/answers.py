@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from allot_client.arrays import Bring, stay
+from allot_client.arrays import Bring, given, stay
 
+HALL = ("hall_rows", "hall_cols")
+"""Lines that prove that a problem is infeasible."""
 SOURCE = ("cost", "x", "y", "a", "b", "metric")
 """What rows of a plan follow from, beside potentials."""
 
@@ -23,7 +25,7 @@ class Home:
     `sizes` are the rows and columns of each problem of a ragged batch, `parts` the homes of its problems; `label_names`
     is what the codes of labels stand for. `source` is what potentials were worked out from, as it was given: rows of
     their plan follow from both. `within` are the rows and columns that were given, where the problem that was solved
-    has more of them.
+    has more of them. `n_rows` are the rows of a problem that went with others, which the document tells of all together.
     """
 
     bring: Bring = stay
@@ -33,6 +35,7 @@ class Home:
     label_names: tuple[Any, ...] | None = None
     parts: tuple[Home, ...] | None = None
     within: tuple[int, int] | None = None
+    n_rows: int | None = None
     source: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -149,7 +152,8 @@ def relative(away: float | None, objective: float | None, bound: float | None) -
 class Problem:
     """One problem of a batch: the column of each of its rows (-1: none), and what is known of it alone.
 
-    `gap` is relative, as `Result.gap` is.
+    `gap` is relative, as `Result.gap` is. Of an infeasible one `hall_rows` and `hall_cols` are the places of rows whose
+    permitted pairs lie in those columns, which are too few; of another they are None.
     """
 
     assignment: Any
@@ -157,6 +161,8 @@ class Problem:
     bound: float | None
     gap: float | None
     termination: str | None
+    hall_rows: Any = None
+    hall_cols: Any = None
 
 
 def named_pairs(answer: Result, found: Any) -> list[tuple[Any, Any]]:
@@ -170,8 +176,31 @@ def named_pairs(answer: Result, found: Any) -> list[tuple[Any, Any]]:
 class _Pairs(Result):
     @property
     def assignment(self) -> Any:
-        """The column of each row, -1 for a row that stays unassigned; with a batch axis in front for a batch."""
-        return self._array("assignment")
+        """The column of each row, -1 for a row that stays unassigned; with a batch axis in front for a batch.
+
+        Of one infeasible problem -1 for each row, where the service gives none.
+        """
+        rows = self._n_rows
+        if self.termination != "infeasible" or "assignment" in self.arrays or rows is None:
+            return self._array("assignment")
+        return self.home.bring(np.full(rows, -1, np.int64))
+
+    @property
+    def hall_rows(self) -> Any:
+        """Of an infeasible problem: rows whose permitted pairs lie in fewer columns. Of a batch true at these rows."""
+        return self._array("hall_rows")
+
+    @property
+    def hall_cols(self) -> Any:
+        """Of an infeasible problem: those columns. Of a batch true at them. An auction's answer does not name them."""
+        return self._array("hall_cols")
+
+    @property
+    def _n_rows(self) -> int | None:
+        """The rows of one problem, as it was given; None where nobody knows."""
+        told = self.document.get("input_digests") or {}
+        shape = next((told[name].get("shape") for name in ("cost", "benefit", "x") if name in told), None)
+        return self.home.n_rows if self.home.n_rows is not None or not shape else int(shape[0])
 
     def pairs(self) -> list[tuple[Any, Any]]:
         """Assigned pairs (row, column) of one problem, by their names where the input had names."""
@@ -186,14 +215,20 @@ class _Pairs(Result):
     def each(self) -> Iterator[Problem]:
         """The problems of a batch one by one, each as long as it was before it was put beside longer ones."""
         if self.assignment.ndim == 1:
-            yield Problem(self.assignment, self.objective, self.certificate.bound, self.gap, self.termination)
+            hall = (self.arrays.get(name) for name in HALL)
+            yield Problem(self.assignment, self.objective, self.certificate.bound, self.gap, self.termination, *hall)
             return
         facts, count = self.certificate.facts.get("problems") or {}, len(self.assignment)
         told = (facts.get(name) or [None] * count for name in ("objectives", "bounds", "gaps", "terminations"))
         sizes = self.home.sizes
+        marked = [np.asarray(given(self.arrays[name]).value) if name in self.arrays else None for name in HALL]
         for k, (found, objective, bound, gap, ended) in enumerate(zip(self.assignment, *told, strict=True)):
             own = found if sizes is None else found[: sizes[k][0]]
-            yield Problem(own, objective, bound, relative(gap, objective, bound), ended)
+            hall = (
+                None if one is None or ended != "infeasible" else self.home.bring(np.flatnonzero(one[k]))
+                for one in marked
+            )
+            yield Problem(own, objective, bound, relative(gap, objective, bound), ended, *hall)
 
 
 @dataclass(frozen=True, repr=False)
@@ -212,9 +247,14 @@ class LapResult(_Pairs):
 
     @property
     def assignments(self) -> Any:
-        """With `k_best`: the assignments (k, n_rows), the best first; -1 for a row that stays unassigned."""
+        """With `k_best`: the assignments (k, n_rows), the best first; -1 for a row that stays unassigned.
+
+        An infeasible problem has none.
+        """
         if self._has_no_lines:
             return self.assignment[None]
+        if self.termination == "infeasible" and "assignments" not in self.arrays:
+            return self.assignment[None][:0]
         return self._array("assignments")
 
     @property
@@ -222,6 +262,8 @@ class LapResult(_Pairs):
         """With `k_best`: the objective of each of `assignments`."""
         if self._has_no_lines:
             return [self.objective]
+        if self.termination == "infeasible":
+            return []
         try:
             return self.certificate.facts["objectives"]
         except KeyError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -175,6 +175,7 @@ def _one(
         **shared, "termination": told["termination"], "objective": told["objective"], **arrays,
         "certificate": {name: getattr(proof, name) for name in Certificate.__dataclass_fields__},
     }  # fmt: skip
+    home = replace(home, n_rows=len(own["assignment"]))
     return LapResult(
         answer.id, told["termination"], told["objective"], proof, answer.timings_ms, answer.method, answer.device,
         answer.iterations, {name: home.bring(array) for name, array in arrays.items()}, document, home.row_names,

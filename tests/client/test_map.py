@@ -118,6 +118,29 @@ def test_prices_go_along(allot: Client) -> None:
         same(one, allot.lap(problem, **prices))
 
 
+def test_infeasible_says_the_same_on_every_route(allot: Client) -> None:
+    bad = np.array([[np.inf, np.inf, 1], [np.inf, np.inf, 2], [1, 2, 3]])
+    answers: list[Any] = [
+        allot.lap(bad), allot.submit("lap", {"cost": bad}).result(), allot.job(allot.lap(bad).id).result(),
+        allot.lap(allot.upload(bad)), allot.lap(bad, k_best=2), *allot.map(allot.lap, [bad, np.eye(3)]),
+        *allot.map(lambda cost: allot.lap(cost), [bad, np.eye(3)]), *allot.lap([bad, np.eye(2)]).each(),
+        *allot.lap(np.stack([bad, np.eye(3)])).each(), *allot.lap(bad).each(),
+    ]  # fmt: skip
+    found = [one for one in answers if one.termination == "infeasible"]
+    assert len(found) == len(answers) - 4
+    for one in found:
+        told = (one.assignment.tolist(), one.hall_rows.tolist(), one.hall_cols.tolist())
+        assert told == ([-1, -1, -1], [0, 1], [2])
+        assert one.assignment.dtype == np.int64
+    assert found[0].pairs() == []
+    assert found[4].assignments.shape == (0, 3)
+    assert found[4].objectives == []
+    none = allot.lap([[np.inf, np.inf]])
+    assert np.eye(2)[:, none.hall_cols].shape == (2, 0)
+    with pytest.raises(AttributeError, match=r"\(optimal\) has no hall_rows"):
+        _ = allot.lap(np.eye(2)).hall_rows
+
+
 def test_a_poisonous_problem_fails_alone(allot: Client) -> None:
     problems = frames(120)
     problems[37] = np.array([[np.nan, 1], [1, 2]])

@@ -4,10 +4,11 @@ import json
 import time
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from allot_client import bar
 from allot_client.cli import each
 from allot_client.commands import check_out, show
@@ -68,8 +69,16 @@ def read_inputs(path: Path, card: Solver) -> dict[str, Array | Csr]:
 
 
 def read_other(path: Path) -> Array | Csr | dict[str, Array]:
-    """A file that is no table, as the service reads it."""
-    return decode(path, Form(filename=path.name), field=path.name)
+    """A file that is no table, as the service reads it; booleans as the client sends them."""
+    found = decode(path, Form(filename=path.name), field=path.name)
+    if isinstance(found, dict):
+        return {name: _numbers(array) for name, array in found.items()}
+    return replace(found, values=_numbers(found.values)) if isinstance(found, Csr) else _numbers(found)
+
+
+def _numbers(array: Array) -> Array:
+    """0 and 1 for False and True, which a solver refuses among costs: nobody says there that they are numbers."""
+    return array.view(np.uint8) if array.dtype == np.bool_ else array
 
 
 def known_options(pairs: Sequence[str], card: Solver) -> Any:

@@ -77,7 +77,7 @@ def given(value: Any) -> Given:
     """`value` (array, tensor, sparse matrix, data frame, AnnData or nested lists) as a `Given`."""
     found = held(value)
     if isinstance(found.value, Sparse):
-        return found
+        return replace(found, value=replace(found.value, values=_taken(found.value.values)))
     taken = _taken(found.value)
     return found if taken is found.value else replace(found, value=taken)
 
@@ -112,7 +112,9 @@ def _ragged(value: Any) -> str:
 
 
 def _taken(array: Array) -> Array:
-    """The array in a type that the service knows: 0 and 1 for False and True."""
+    """The array in a type that the service knows: 0 and 1 for False and True, float32 for shorter floats of JAX's."""
+    if array.dtype.kind == "V" and "float" in array.dtype.name:  # ml_dtypes: bfloat16 and floats of a byte
+        return array.astype(np.float32)
     if array.dtype.kind == "f" and array.dtype.itemsize > LONGEST_FLOAT:
         raise ValueError(f"an array has dtype {array.dtype}; expected float64 or shorter, as array.astype(float)")
     return array.view(np.uint8) if array.dtype == bool else array
@@ -155,12 +157,7 @@ def _from_jax(value: Any) -> Given | None:
     if not isinstance(value, jax.Array):
         return None
     device = next(iter(value.devices()))
-    return Given(_host_of_jax(value), lambda array: jax.device_put(array, device))
-
-
-def _host_of_jax(value: Any) -> Array:
-    array = np.asarray(value)
-    return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
+    return Given(np.asarray(value), lambda array: jax.device_put(array, device))
 
 
 def _sparse(value: Any) -> Given | None:

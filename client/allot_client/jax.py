@@ -19,7 +19,8 @@ def sinkhorn_loss(cost: Any, a: Any = None, b: Any = None, reg: float = 0.05, re
 
     `reg_m` is one strength, or one for each side; "inf" makes the marginals exact. Differentiable in cost, a and b, and
     callable under jit and vmap: the service is asked from a callback on the host, under vmap once for each problem. No
-    certificate is asked for. Other options of `uot` are passed on, as `tolerance=1e-9`.
+    certificate is asked for. Other options of `uot` are passed on, as `tolerance=1e-9`. Costs in bfloat16 or float16
+    are solved in float32: masses of a side would not add up in these. The value is in the type of `cost`.
     """
     cost = jnp.asarray(cost)
     if not jnp.issubdtype(cost.dtype, jnp.floating):  # a value is no whole number
@@ -27,11 +28,13 @@ def sinkhorn_loss(cost: Any, a: Any = None, b: Any = None, reg: float = 0.05, re
     if cost.ndim != 2:
         raise ValueError(f"cost has shape {cost.shape}; expected (m, n), and of a batch jax.vmap of this")
     m, n = cost.shape
-    a = jnp.full(m, 1 / m, cost.dtype) if a is None else jnp.asarray(a)
-    b = jnp.full(n, 1 / n, cost.dtype) if b is None else jnp.asarray(b)
+    kind = jnp.promote_types(cost.dtype, jnp.float32)
+    a = jnp.full(m, 1 / m, kind) if a is None else jnp.asarray(a)
+    b = jnp.full(n, 1 / n, kind) if b is None else jnp.asarray(b)
     sides = reg_m if isinstance(reg_m, (tuple, list)) else (reg_m, reg_m)
     more = tuple(sorted({"certificate": "none", **options}.items()))
-    return _loss(cost, a, b, float(reg), (float(sides[0]), float(sides[1])), more)
+    wide = [one.astype(jnp.promote_types(one.dtype, jnp.float32)) for one in (cost, a, b)]
+    return _loss(*wide, float(reg), (float(sides[0]), float(sides[1])), more).astype(cost.dtype)
 
 
 Options = tuple[tuple[str, Any], ...]

@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_array, save_npz
 
 from app.cli.main import main
 from kernels import Array
@@ -62,6 +63,21 @@ def test_bfloat16_is_solved_as_what_it_holds(client: httpx.Client) -> None:
     assert uploaded.status_code == 201, uploaded.text
     assert uploaded.json()["dtype"] == "bfloat16"
     assert solve(client, "lap", {"cost": uploaded.json()})["objective"] == answer["objective"]
+
+
+def test_allot_solves_and_verifies_a_file_of_booleans(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A service refuses them among costs; whoever has the file at hand means 0 and 1."""
+    cost = np.eye(4, dtype=bool)
+    np.save(tmp_path / "cost.npy", cost)
+    np.savez(tmp_path / "cost.npz", cost=cost)
+    save_npz(tmp_path / "sparse.npz", csr_array(cost))
+    for name, objective in (("cost.npy", 0), ("cost.npz", 0), ("sparse.npz", 4)):
+        assert main(["solve", str(tmp_path / name), "--json"]) == 0
+        (tmp_path / "answer.json").write_text(capsys.readouterr().out)
+        assert json.loads((tmp_path / "answer.json").read_text())["objective"] == objective
+        given = f"benefit={tmp_path / name}" if objective else str(tmp_path / name)
+        assert main(["verify", str(tmp_path / "answer.json"), given]) == 0
+        capsys.readouterr()
 
 
 def test_transport_takes_a_scale_too(client: httpx.Client) -> None:

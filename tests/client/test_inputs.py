@@ -15,6 +15,7 @@ from allot_client.body import job_body
 from allot_client.points import METRICS, as_points, cost_matrix
 from allot_client.tasks import task
 from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_array, eye_array
 from scipy.spatial.distance import cdist
 
 from workers.store.digests import PIECE, digest_of
@@ -49,6 +50,25 @@ def test_types(allot: Client, dtype: Any, n: int) -> None:
     answer = allot.lap(cost)
     rows, columns = linear_sum_assignment(cost.astype(float))
     assert answer.objective == cost[rows, columns].astype(float).sum()
+
+
+@pytest.mark.parametrize("n", [5, 90])
+def test_short_floats_of_jax_without_jax(allot: Client, n: int) -> None:
+    ml_dtypes: Any = pytest.importorskip("ml_dtypes")
+    for kind in (ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn):
+        cost = (random.random((n, n)) * 9).astype(kind)
+        wide = cost.astype(float)
+        best = wide[linear_sum_assignment(wide)].sum()
+        assert allot.lap(cost).objective == pytest.approx(best, rel=1e-6)
+        assert next(allot.lap([cost, cost[:2]]).each()).objective == pytest.approx(best, rel=1e-6)
+        assert allot.lap(allot.upload(cost)).objective == pytest.approx(best, rel=1e-6)
+
+
+@pytest.mark.parametrize("n", [5, 3000])
+def test_sparse_booleans_are_ones(allot: Client, n: int) -> None:
+    graph = csr_array(np.eye(n, dtype=bool) if n < 9 else eye_array(n, dtype=bool))
+    assert allot.auction(graph).objective == n
+    assert allot.uot(graph, reg=1.0).plan.nnz == n
 
 
 def test_holes_forbid_a_pair(allot: Client) -> None:

@@ -69,3 +69,19 @@ def test_other_options_are_passed_on_and_a_value_is_no_whole_number() -> None:
     assert jax.grad(lambda c: sinkhorn_loss(c, reg=0.5, tolerance=1e-12))(cost.astype(float)).shape == (2, 2)
     with pytest.raises(Exception, match="nonsense"):
         jax.block_until_ready(sinkhorn_loss(cost, nonsense=1))
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float16"])
+def test_short_floats_have_a_value_and_a_slope(name: str) -> None:
+    from allot_client.jax import sinkhorn_loss
+
+    jnp = jax.numpy
+    cost = jnp.asarray(np.random.default_rng(6).random((3, 7)), name)
+
+    def loss(cost: Any) -> Any:
+        return sinkhorn_loss(cost, reg=0.2, reg_m="inf")
+
+    value, slope = jax.jit(jax.value_and_grad(loss))(cost)
+    assert (value.dtype, slope.dtype) == (cost.dtype, cost.dtype)
+    assert float(value) == pytest.approx(float(loss(cost.astype(jnp.float32))), rel=1e-2)
+    assert float(slope.astype(jnp.float32).sum()) == pytest.approx(1.0, rel=1e-2)

@@ -35,6 +35,7 @@ REFUSED: dict[str, Any] = {
     "complex": np.array([[1j]]),
     "objects": np.array([[1, 2], [3, 4]], object),
     "none": [[None, 1], [2, 3]],
+    "long doubles": np.ones((2, 2), np.longdouble),
     "wrong infinity": [[-np.inf, 1.0], [1.0, 2.0]],
 }
 
@@ -55,10 +56,28 @@ def test_scipy_in_every_type(dtype: Any) -> None:
     cost[0, 0] = 0
     if dtype == np.uint64:
         cost[0, 0] = 2**63 + 4096  # as SciPy does, rounded to a float
-    for given in (cost, cost.tolist(), np.asfortranarray(cost)):
+    for given in (cost, cost.tolist(), cost.astype(np.longdouble).tolist(), np.asfortranarray(cost)):
         (rows, ours), (same, theirs) = linear_sum_assignment(given), scipy.optimize.linear_sum_assignment(given)
         assert rows.tolist() == same.tolist()
         assert float(cost[rows, ours].sum()) == float(cost[same, theirs].sum())
+
+
+@pytest.mark.parametrize("maximize", [0, 1, None, np.bool_(True), np.int8(0), "yes"])
+def test_scipy_takes_whatever_is_true(maximize: Any) -> None:
+    cost = random.random((5, 6))
+    ours, theirs = linear_sum_assignment(cost, maximize), scipy.optimize.linear_sum_assignment(cost, maximize)
+    assert [part.tolist() for part in ours] == [part.tolist() for part in theirs]
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize("most", [2**55 - 1, 2**56, 2**60, 2**63 - 1, 2**64 - 1, 2**70])
+def test_scipy_of_whole_numbers_whose_sums_may_overflow(most: int, maximize: bool) -> None:
+    """As floats, which SciPy makes of all; where they are solved as integers the answer is no worse."""
+    for sign in (1, -1):
+        cost = [[sign * most, 1, 5], [1, sign * most, 2]]
+        _, ours = linear_sum_assignment(cost, maximize)
+        _, theirs = scipy.optimize.linear_sum_assignment(cost, maximize)
+        assert ours.tolist() == theirs.tolist()
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])

@@ -112,11 +112,13 @@ class AsyncClient:
         return cast(LapResult, await self._solve(tasks.lap(cost, options, others), timeout_s))
 
     async def auction(
-        self, benefit: Any = None, *, x: Any = None, y: Any = None, prices0: Any = None, reject: Any = None,
-        timeout_s: float | None = None, **options: Any,
+        self, benefit: Any = None, *, x: Any = None, y: Any = None, prices0: Any = None, assignment0: Any = None,
+        reject: Any = None, timeout_s: float | None = None, **options: Any,
     ) -> AuctionResult:  # fmt: skip
         """Assignment by auction; see `Client.auction`."""
-        inputs = {"benefit": benefit, "x": x, "y": y, "prices0": prices0, "reject": reject}
+        inputs = {
+            "benefit": benefit, "x": x, "y": y, "prices0": prices0, "assignment0": assignment0, "reject": reject,
+        }  # fmt: skip
         return cast(AuctionResult, await self._solve(tasks.task("auction", inputs, options), timeout_s))
 
     async def uot(
@@ -132,10 +134,12 @@ class AsyncClient:
         return cast(TransportResult, await self._solve(tasks.transport(inputs, options), timeout_s))
 
     async def qap(
-        self, flow: Any, distance: Any = None, *, linear: Any = None, timeout_s: float | None = None, **options: Any
-    ) -> QuadraticResult:
+        self, flow: Any, distance: Any = None, *, linear: Any = None, permutation0: Any = None, tree0: Any = None,
+        timeout_s: float | None = None, **options: Any,
+    ) -> QuadraticResult:  # fmt: skip
         """Quadratic assignment; see `Client.qap`."""
-        return cast(QuadraticResult, await self._solve(tasks.quadratic(flow, distance, linear, options), timeout_s))
+        others = {"linear": linear, "permutation0": permutation0, "tree0": tree0}
+        return cast(QuadraticResult, await self._solve(tasks.quadratic(flow, distance, others, options), timeout_s))
 
     async def barycenter(
         self, histograms: Any = None, *, cost: Any = None, x: Any = None, support: Any = None,

@@ -183,11 +183,16 @@ class Client:
         return cast(LapResult, self._solve(task, timeout_s))
 
     def auction(
-        self, benefit: Any = None, *, x: Any = None, y: Any = None, prices0: Any = None, reject: Any = None,
-        timeout_s: float | None = None, **options: Any,
+        self, benefit: Any = None, *, x: Any = None, y: Any = None, prices0: Any = None, assignment0: Any = None,
+        reject: Any = None, timeout_s: float | None = None, **options: Any,
     ) -> AuctionResult:  # fmt: skip
-        """Assignment by auction: a dense or sparse benefit matrix, or points x and y."""
-        inputs = {"benefit": benefit, "x": x, "y": y, "prices0": prices0, "reject": reject}
+        """Assignment by auction: a dense or sparse benefit matrix, or points x and y.
+
+        `prices0` and `assignment0` are where it begins; a row with a price in `reject` may stay alone.
+        """
+        inputs = {
+            "benefit": benefit, "x": x, "y": y, "prices0": prices0, "assignment0": assignment0, "reject": reject,
+        }  # fmt: skip
         return cast(AuctionResult, self._solve(tasks.task("auction", inputs, options), timeout_s))
 
     def uot(
@@ -209,10 +214,15 @@ class Client:
         return cast(TransportResult, self._solve(tasks.transport(inputs, options), timeout_s))
 
     def qap(
-        self, flow: Any, distance: Any = None, *, linear: Any = None, timeout_s: float | None = None, **options: Any
-    ) -> QuadraticResult:
-        """Quadratic assignment from flow and distance matrices, or from the path of a QAPLIB file."""
-        return cast(QuadraticResult, self._solve(tasks.quadratic(flow, distance, linear, options), timeout_s))
+        self, flow: Any, distance: Any = None, *, linear: Any = None, permutation0: Any = None, tree0: Any = None,
+        timeout_s: float | None = None, **options: Any,
+    ) -> QuadraticResult:  # fmt: skip
+        """Quadratic assignment from flow and distance matrices, or from the path of a QAPLIB file.
+
+        `permutation0` is where the search begins, and `tree0` the log of a proof that is to go on.
+        """
+        others = {"linear": linear, "permutation0": permutation0, "tree0": tree0}
+        return cast(QuadraticResult, self._solve(tasks.quadratic(flow, distance, others, options), timeout_s))
 
     def barycenter(
         self, histograms: Any = None, *, cost: Any = None, x: Any = None, support: Any = None,

@@ -330,7 +330,7 @@ def of(solver: str, inputs: Any, options: Mapping[str, Any]) -> Task:
     return lap(others.pop("cost", None), options, others)
 
 
-def quadratic(flow: Any, distance: Any, linear: Any, options: Mapping[str, Any]) -> Task:
+def quadratic(flow: Any, distance: Any, others: Mapping[str, Any], options: Mapping[str, Any]) -> Task:
     """A quadratic assignment from matrices, or from a QAPLIB file when `flow` is a path and there is no distance.
 
     Raises:
@@ -339,8 +339,8 @@ def quadratic(flow: Any, distance: Any, linear: Any, options: Mapping[str, Any])
     if distance is None:
         if not isinstance(flow, (str, os.PathLike)):
             raise ValueError("distance is missing; expected flow and distance, or the path of a QAPLIB file")
-        return task("qap", {"qaplib": flow}, options)
-    return _placed(task("qap", {"flow": flow, "distance": distance, "linear": linear}, options))
+        return task("qap", {"qaplib": flow, **others}, options)
+    return _placed(task("qap", {"flow": flow, "distance": distance, **others}, options))
 
 
 def _placed(made: Task) -> Task:

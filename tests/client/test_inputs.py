@@ -309,6 +309,7 @@ def test_a_qaplib_file_is_a_path_or_a_text(allot: Client, tmp_path: Path) -> Non
     path.write_text(text)
     for inputs in ({"qaplib": text}, {"qaplib": path}, str(path)):
         assert allot.submit("qap", inputs, time_limit_s=2).result().objective == 24
+    assert allot.qap(path, linear=np.full((3, 3), 10), permutation0=[2, 0, 1], time_limit_s=2).objective == 24 + 30
 
 
 def test_an_address_without_http_is_one(allot: Client) -> None:

@@ -2,13 +2,15 @@
 
 import asyncio
 import functools
+import inspect
 import sys
 from typing import Any
 
 import numpy as np
 import pytest
-from allot_client import AsyncClient, Client, tasks
+from allot_client import AsyncClient, Client, InvalidInput, tasks
 
+from kernels import SOLVERS
 from tests.app.conftest import Service
 
 random = np.random.default_rng(11)
@@ -127,6 +129,32 @@ def test_a_department_stays_in_its_room_by_name(allot: Client) -> None:
         allot.qap(flow, distance, fixed={"q": "z"})
     with pytest.raises(ValueError, match="distance is missing"):
         allot.qap(flow)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_every_input_of_a_solver_is_a_keyword(solver: str) -> None:
+    """But the sizes of problems that the client lays flat itself, of a list."""
+    taken = inspect.signature(getattr(Client, solver)).parameters.keys()
+    assert {one.name for one in SOLVERS[solver].inputs} - taken <= ({"sizes"} if solver == "lap" else set())
+
+
+def test_where_a_search_begins(allot: Client) -> None:
+    flow, distance = np.triu(random.integers(0, 9, (2, 6, 6)))
+    first = allot.qap(flow, distance)
+    again = allot.qap(flow, distance, permutation0=first.permutation, iterations=1)
+    assert again.objective == first.objective
+    with pytest.raises(InvalidInput, match=r"inputs\.permutation0"):
+        allot.qap(flow, distance, permutation0=[0, 0, 1, 2, 3, 4])
+    benefit = random.random((5, 6))
+    held = allot.auction(benefit)
+    warm = allot.auction(benefit, prices0=held.prices, assignment0=held.assignment)
+    assert warm.objective == held.objective
+
+
+def test_the_log_of_a_proof_is_sent(allot: Client) -> None:
+    flow, distance = random.integers(0, 9, (2, 9, 9))
+    with pytest.raises(InvalidInput, match=r"inputs\.tree0"):
+        allot.qap(flow, distance, tree0=[1, 2, 300])
 
 
 def test_both_clients_have_the_same_calls(service: Service) -> None:

@@ -10,7 +10,8 @@ Each function has the signature and the answer of POT's. Beside that:
 """
 
 from allot_client.pot import bregman, gromov, lp, partial, unbalanced
-from allot_client.pot.bregman import barycenter, sinkhorn
+from allot_client.pot.bregman import barycenter, sinkhorn, sinkhorn2
+from allot_client.pot.costs import dist
 from allot_client.pot.gromov import (
     fused_gromov_wasserstein,
     fused_gromov_wasserstein2,
@@ -18,11 +19,12 @@ from allot_client.pot.gromov import (
     gromov_wasserstein2,
 )
 from allot_client.pot.lp import emd, emd2
-from allot_client.pot.unbalanced import sinkhorn_unbalanced
+from allot_client.pot.unbalanced import sinkhorn_unbalanced, sinkhorn_unbalanced2
 
 __all__ = [
     "barycenter",
     "bregman",
+    "dist",
     "emd",
     "emd2",
     "fused_gromov_wasserstein",
@@ -33,6 +35,8 @@ __all__ = [
     "lp",
     "partial",
     "sinkhorn",
+    "sinkhorn2",
     "sinkhorn_unbalanced",
+    "sinkhorn_unbalanced2",
     "unbalanced",
 ]

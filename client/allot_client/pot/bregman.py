@@ -6,7 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from allot_client.pot.taken import columns_of, host, in_type, masses, solved, told, tolerance, weights_of
+from allot_client.pot.taken import (
+    are_several,
+    columns_of,
+    each_of,
+    host,
+    in_type,
+    masses,
+    moved,
+    solved,
+    told,
+    tolerance,
+    weights_of,
+)
 from allot_client.scipy import default_client
 
 
@@ -36,6 +48,22 @@ def sinkhorn(
     logs = [host(answer.arrays[name]) / float(reg) for name in ("f", "g")]
     u, v = (in_type(answer.home.bring(np.exp(one)), M) for one in logs)
     return plan, told(answer, u=u, v=v, warmstart=tuple(logs), niter=answer.iterations)
+
+
+def sinkhorn2(
+    a: Any, b: Any, M: Any, reg: float, method: str = "sinkhorn", numItermax: int = 1000, stopThr: float = 1e-9,
+    verbose: bool = False, log: bool = False, warn: bool = False, warmstart: Any = None, **kwargs: Any,
+) -> Any:  # fmt: skip
+    """What that plan costs, <M, P>, without the entropic term; of several histograms in the columns of b, a vector."""
+
+    def one(side: Any) -> tuple[float, dict[str, Any]]:
+        plan, facts = sinkhorn(a, side, M, reg, method, numItermax, stopThr, log=True, warmstart=warmstart)
+        return moved(plan, M), facts
+
+    if are_several(b):
+        return each_of(b, one, M, log)
+    value, facts = one(b)
+    return (value, facts) if log else value
 
 
 def barycenter(

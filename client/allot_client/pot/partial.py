@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from allot_client.arrays import given
-from allot_client.pot.taken import host, in_type, masses, solved, told, tolerance
+from allot_client.pot.taken import host, in_type, masses, moved, solved, told, tolerance
 from allot_client.scipy import default_client
 
 
@@ -50,6 +50,6 @@ def _moved(a: Any, b: Any, M: Any, m: float | None, log: bool, options: dict[str
     plan = in_type(answer.arrays["plan"], M)
     if not log:
         return plan
-    cost_of_it = float((host(answer.arrays["plan"]) * np.where(np.isfinite(cost), cost, 0.0)).sum())
+    cost_of_it = moved(answer.arrays["plan"], M)
     duals = {"u": in_type(answer.arrays["f"], M), "v": in_type(answer.arrays["g"], M)}
     return plan, told(answer, partial_w_dist=cost_of_it, cost=cost_of_it, **duals)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,24 @@ def in_type(array: Any, like: Any) -> Any:
     if kind is None or "float" not in str(kind):
         return array
     return array.astype(kind) if hasattr(array, "astype") else array.to(kind)
+
+
+def moved(plan: Any, costs: Any) -> float:
+    """What a plan moves, at these costs; nothing is moved along a forbidden pair."""
+    cost = host(costs)
+    return float((host(plan) * np.where(np.isfinite(cost), cost, 0.0)).sum())
+
+
+def each_of(histograms: Any, solve: Callable[[Any], tuple[float, dict[str, Any]]], like: Any, log: bool) -> Any:
+    """The values of problems with one column of `histograms` each, and for each entry of their logs a list."""
+    found = [solve(one) for one in host(histograms).T]
+    values = in_type(given(like).bring(np.array([value for value, _ in found])), like)
+    return (values, {name: [facts[name] for _, facts in found] for name in found[0][1]}) if log else values
+
+
+def are_several(histograms: Any) -> bool:
+    """Whether these are histograms, one a column, and not one, or none."""
+    return histograms is not None and len(histograms) > 0 and host(histograms).ndim == 2
 
 
 def solved(answer: Result) -> Result:

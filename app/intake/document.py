@@ -77,7 +77,7 @@ class _Lists:
 
     def __init__(self, card: Solver, request: Any, name: str, max_elements: int) -> None:
         self._spec = card.specs.get(name)
-        self._name, self._max_elements = name, max_elements
+        self._name, self._solver, self._max_elements = name, card.name, max_elements
         maximize = bool(getattr(request.options, "maximize", False))
         self._forbidden = card.forbidden(name, maximize) if self._spec else None
 
@@ -108,11 +108,11 @@ class _Lists:
         if _refers(value):
             if set(value) == {"data"}:
                 return self._array(f"{field}.data", value["data"], self._forbidden, integer)
-            return (
-                {"csr": self._csr(f"{field}.csr", value["csr"])}
-                if set(value) == {"csr"} and self._spec.sparse
-                else value
-            )
+            if set(value) != {"csr"}:
+                return value
+            if not self._spec.sparse:
+                raise InvalidProblem(field, f"is sparse; {self._solver} takes a dense {self._name}")
+            return {"csr": self._csr(f"{field}.csr", value["csr"])}
         return self._array(field, value, self._forbidden, integer)
 
     def _csr(self, field: str, given: Any) -> dict[str, Any]:

@@ -120,6 +120,16 @@ def _taken(array: Array) -> Array:
     return array.view(np.uint8) if array.dtype == bool else array
 
 
+def dense(name: str, value: Array | Sparse) -> Array:
+    """An array that is no sparse matrix. Raises: ValueError."""
+    if isinstance(value, Sparse):
+        raise ValueError(
+            f"{name} is sparse; expected a dense matrix (client.auction takes sparse ones, as benefits, and client.uot "
+            "as costs)"
+        )
+    return value
+
+
 def _from_torch(value: Any) -> Given | None:
     torch = sys.modules["torch"]
     if not isinstance(value, torch.Tensor):

@@ -14,7 +14,7 @@ import numpy as np
 
 from allot_client import body as bodies
 from allot_client import boxes, features, framed, points
-from allot_client.arrays import Given, Series, Sparse, all_plain, given, held, laid_flat, without_holes
+from allot_client.arrays import Given, Series, Sparse, all_plain, dense, given, held, laid_flat, without_holes
 from allot_client.extents import SIDES
 from allot_client.flows import Task
 from allot_client.labels import coded
@@ -32,6 +32,11 @@ OF_A_MATRIX = ("cost_limit", "cardinality", "objective", "k_best")
 PRICES = ("reject_rows", "reject_cols")
 TOGETHER = ("x", "y", "a", "b", "f0", "g0")
 """Inputs of a transport job of several clouds, whose lines follow one another."""
+OF_SPARSE = {
+    **dict.fromkeys(("lap", "qap", "lawler", "gromov", "barycenter", "lowrank", "multimarginal")),
+    "auction": "benefit", "uot": "cost",
+}  # fmt: skip
+"""By solver the input that may be sparse; of one that is not here the service says what it takes."""
 FILES = ("qaplib", "sln")
 """Inputs that are texts."""
 OF_ONE = "labels are for one problem; of several, answer.transfer_labels(labels) tells each row's"
@@ -58,7 +63,7 @@ def task(solver: str, inputs: Mapping[str, Any], options: Mapping[str, Any]) -> 
             continue
         if name in ("y", "z") and solver != "gromov":
             value = features.matched(inputs.get("x"), value)
-        taken[name], found = _input(name, value, forbidden)
+        taken[name], found = _input(solver, name, value, forbidden)
         if found is not None:
             known[name] = found
     _points_by_metric(solver, taken, chosen, known)
@@ -105,13 +110,15 @@ def _home(known: Mapping[str, Given]) -> Home:
     return Home(first.bring, first.row_names, first.column_names)
 
 
-def _input(name: str, value: Any, forbidden: float) -> tuple[bodies.Input, Given | None]:
-    if isinstance(value, (bodies.Blob, bodies.File, Sparse, Series)):
+def _input(solver: str, name: str, value: Any, forbidden: float) -> tuple[bodies.Input, Given | None]:
+    if isinstance(value, (bodies.Blob, bodies.File, Series)):
         return value, None
     if isinstance(value, (str, os.PathLike)):
         return _file(name, value), None
-    found = given(value)
-    return found.value if isinstance(found.value, Sparse) else without_holes(found.value, forbidden), found
+    found = Given(value) if isinstance(value, Sparse) else given(value)
+    if isinstance(found.value, Sparse) and OF_SPARSE.get(solver, name) == name:
+        return found.value, found
+    return without_holes(dense(name, found.value), forbidden), found
 
 
 def _file(name: str, value: str | os.PathLike[str]) -> bodies.File:
@@ -164,7 +171,7 @@ def transport(inputs: Mapping[str, Any], options: Mapping[str, Any]) -> Task:
     left, right = ([features.matched(first, one) for one in side] for side in (left, right))
     sizes = tuple((int(one.shape[0]), int(other.shape[0])) for one, other in zip(left, right, strict=True))
     joined = {
-        name: np.concatenate([np.asarray(given(one).value) for one in value])
+        name: np.concatenate([np.asarray(dense(name, given(one).value)) for one in value])
         if name in TOGETHER and isinstance(value, (list, tuple))
         else value
         for name, value in {**inputs, "x": left, "y": right}.items()
@@ -263,7 +270,7 @@ def _of_matrices(matrices: list[Any], options: Mapping[str, Any], others: Mappin
     forbidden = -math.inf if options.get("maximize") else math.inf
     problems = matrices
     if not all_plain(matrices):
-        problems = [without_holes(np.asanyarray(given(one).value), forbidden) for one in matrices]
+        problems = [without_holes(np.asanyarray(dense("cost", given(one).value)), forbidden) for one in matrices]
     entries, sizes = laid_flat(problems, forbidden)
     made = task("lap", {"cost": entries, "sizes": sizes, **others, **_prices(others)}, options)
     return replace(made, home=Home(given(matrices[0]).bring, sizes=tuple(one.shape for one in problems)))
@@ -285,7 +292,8 @@ def _of_frames(left: list[Any], right: list[Any], options: Mapping[str, Any], ot
         found = framed.joined(x, y, options)
     if found is None and not (all_plain(left) and all_plain(right)):
         right = [features.matched(*pair) for pair in zip(left, right, strict=True)]
-        x, y = ([np.asarray(given(one).value) for one in side] for side in (left, right))
+        sides = (("x", left), ("y", right))
+        x, y = ([np.asarray(dense(name, given(one).value)) for one in side] for name, side in sides)
     rest = {name: value for name, value in others.items() if name not in ("x", "y")}
 
     def as_costs() -> Task:

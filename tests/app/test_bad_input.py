@@ -272,3 +272,8 @@ def test_sln_that_does_not_belong(client: httpx.Client, post: Callable[..., http
     dat, sln = b"2\n0 1\n1 0\n0 3\n3 0\n", b"2 999\n1 2\n"
     body = {"job": json.dumps({"solver": "qap"})}
     check(client.post("/v1/jobs", data=body, files={"qaplib": ("a.dat", dat), "sln": ("a.sln", sln)}), 422, "sln")
+
+
+def test_a_sparse_matrix_is_called_that(client: httpx.Client) -> None:
+    answer = client.post("/v1/jobs", json=job("lap", {"cost": csr()["benefit"]}))
+    assert answer.json()["detail"] == "inputs.cost: is sparse; lap takes a dense cost"

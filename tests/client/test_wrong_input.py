@@ -10,6 +10,7 @@ from allot_client import Client, InvalidInput
 from allot_client.client import settings
 from allot_client.flows import Answer, problem
 from allot_client.tasks import of, task
+from scipy.sparse import csr_array
 
 from tests.client.test_inputs import Cells
 
@@ -71,6 +72,24 @@ def test_points_are_told_by_side_place_and_name(allot: Client) -> None:
         allot.uot(x=Cells(holes, names), y=Cells(genes, names), metric="correlation")
     with pytest.raises(ValueError, match=r"^y has a constant point in row 1 \('c1'\), which has no correlation"):
         allot.uot(x=Cells(genes, names), y=Cells(flat, names), metric="correlation")
+
+
+def test_a_sparse_matrix_is_told_where_it_belongs(allot: Client) -> None:
+    graph = csr_array(np.eye(3))
+    for call in (
+        lambda: allot.lap(graph), lambda: allot.lap([graph, graph]), lambda: allot.submit("lap", {"cost": graph}),
+        lambda: list(allot.map(allot.lap, [graph])), lambda: allot.lap(graph, cost_limit=1.0),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=r"^cost is sparse; expected a dense matrix \(client.auction takes sparse"):
+            call()
+    for name, told in (
+        ("flow", lambda: allot.qap(graph, graph)), ("x", lambda: allot.uot(x=graph, y=graph)),
+        ("x", lambda: allot.uot(x=[graph], y=[graph])), ("x", lambda: allot.lap(x=[graph], y=[graph])),
+        ("a", lambda: allot.uot(graph, a=graph)), ("u0", lambda: allot.lap(np.eye(3), u0=graph)),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=f"^{name} is sparse"):
+            told()
+    assert allot.auction(graph).objective == 3
 
 
 def test_labels_are_one_for_each_column(allot: Client) -> None:

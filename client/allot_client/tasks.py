@@ -167,6 +167,7 @@ def transport(inputs: Mapping[str, Any], options: Mapping[str, Any]) -> Task:
         return replace(made, home=replace(made.home, label_names=names, source=kept))
     if inputs.get("labels") is not None:
         raise ValueError(OF_ONE)
+    _refuse_beside_lists(len(left), inputs, options)
     first = left[0]
     left, right = ([features.matched(first, one) for one in side] for side in (left, right))
     sizes = tuple((int(one.shape[0]), int(other.shape[0])) for one, other in zip(left, right, strict=True))
@@ -180,6 +181,22 @@ def transport(inputs: Mapping[str, Any], options: Mapping[str, Any]) -> Task:
     parts = tuple(_of_clouds(one, other) for one, other in zip(left, right, strict=True))
     kept = {**source, "x": left, "y": right} if options.get("output") == "potentials" else {}
     return replace(made, home=Home(given(first).bring, sizes=sizes, parts=parts, source=kept))
+
+
+def _refuse_beside_lists(count: int, inputs: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    """Refuse what the service has for one problem alone, in the words of who gave it. Raises ValueError."""
+    if inputs.get("cost") is not None:
+        raise ValueError("cost is given beside lists of clouds; expected either costs, or x and y")
+    exact = options.get("method") == "exact"
+    told = ["method exact"] if exact else []
+    told += [name for name in ("mass", "mass_share") if options.get(name) is not None]
+    told += ["marginals"] if options.get("marginals", "kl") not in (None, "kl") else []
+    if told:
+        also = ", or client.lap of them where all masses are equal" if exact else ""
+        raise ValueError(
+            f"{' and '.join(told)} is for one problem, and x and y are lists of {count}; expected a call for each, as "
+            f"client.map makes them{also}"
+        )
 
 
 def _paired(x: Any, y: Any) -> tuple[list[Any] | None, list[Any] | None]:

@@ -242,6 +242,24 @@ def test_what_cannot_be_meant_is_said(allot: Client) -> None:
         allot.uot(x=x, y=x + 1, output="potentials").top(1, point=3)
 
 
+def test_lists_are_told_what_is_for_one_problem(allot: Client) -> None:
+    x, y = [np.ones((2, 1))] * 3, [np.ones((2, 1))] * 3
+    exact = (
+        r"^method exact is for one problem, and x and y are lists of 3; expected a call for each.*client\.lap of them"
+    )
+    with pytest.raises(ValueError, match=exact):
+        allot.uot(x=x, y=y, method="exact")
+    for name, value in (("mass", 0.5), ("mass_share", 0.5), ("marginals", "tv")):
+        options: dict[str, Any] = {name: value}
+        with pytest.raises(ValueError, match=f"^{name} is for one problem"):
+            allot.uot(x=x, y=y[0], **options)
+    with pytest.raises(ValueError, match="cost is given beside lists"):
+        allot.uot(np.ones((2, 2)), x=x, y=y)
+    found = allot.map(lambda pair: allot.uot(x=pair[0], y=pair[1], method="exact"), zip(x, y, strict=True))
+    assert [one.objective for one in found] == [0, 0, 0]
+    assert [one.objective for one in allot.lap(x=x, y=y).each()] == [0, 0, 0]
+
+
 def test_a_batch_without_entropy_is_told_what_to_do(allot: Client) -> None:
     with pytest.raises(InvalidInput, match="a job for each, or `lap` of the batch"):
         allot.uot(np.ones((2, 3, 3)), method="exact")

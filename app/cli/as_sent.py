@@ -10,22 +10,18 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from allot_client.points import AS_POINTS, as_points
+from allot_client.points import sent_in_place
 
 from kernels import Array, Csr
 from workers.store.digests import digest_of
 
 
 def as_points_sent(document: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Array | Csr]:
-    """`inputs`, where points by their directions were sent: those of `x` and `y` that have the stated digests."""
-    clouds = {name: inputs[name] for name in ("x", "y") if getattr(inputs.get(name), "ndim", 0) == 2}
-    if document["solver"] == "uot" and clouds:
-        stated = document.get("input_digests") or {}
-        for metric in AS_POINTS:
-            with contextlib.suppress(ValueError):  # a row without a direction
-                made = {name: as_points(cloud, metric, name) for name, cloud in clouds.items()}
-                if all(is_stated(points, stated.get(name)) for name, points in made.items()):
-                    return {**inputs, **made}
+    """`inputs`, or where others were sent in their place, those that have the stated digests."""
+    stated = document.get("input_digests") or {}
+    for made in sent_in_place(document["solver"], inputs):
+        if all(is_stated(array, stated.get(name)) for name, array in made.items()):
+            return {**inputs, **made}
     return dict(inputs)
 
 

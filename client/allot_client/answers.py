@@ -25,7 +25,7 @@ class Home:
     `sizes` are the rows and columns of each problem of a ragged batch, `parts` the homes of its problems; `label_names`
     is what the codes of labels stand for. `source` is what potentials were worked out from, as it was given: rows of
     their plan follow from both. `within` are the rows and columns that were given, where the problem that was solved
-    has more of them. `n_rows` are the rows of a problem that went with others, which the document tells of all together.
+    has more of them. `n_rows` are the rows of a problem that went with others: the document tells of all together.
     """
 
     bring: Bring = stay

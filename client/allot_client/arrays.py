@@ -112,7 +112,12 @@ def _ragged(value: Any) -> str:
 
 
 def _taken(array: Array) -> Array:
-    """The array in a type that the service knows: 0 and 1 for False and True, float32 for shorter floats of JAX's."""
+    """The array in a type that the service knows: 0 and 1 for False and True, float32 for shorter floats of JAX's.
+
+    Its bytes are in this machine's order.
+    """
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype.kind == "V" and "float" in array.dtype.name:  # ml_dtypes: bfloat16 and floats of a byte
         return array.astype(np.float32)
     if array.dtype.kind == "f" and array.dtype.itemsize > LONGEST_FLOAT:
@@ -176,7 +181,8 @@ def _sparse(value: Any) -> Given | None:
     csr = value.tocsr()
     if hasattr(csr, "get"):  # CuPy's
         csr = csr.get()
-    csr.sort_indices()
+    if not csr.has_sorted_indices:
+        csr = csr.sorted_indices()  # a copy: it may be the caller's
     return Given(Sparse(csr.indptr, csr.indices, csr.data, (int(csr.shape[0]), int(csr.shape[1]))))
 
 

@@ -7,7 +7,8 @@ matrix is sent.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,15 @@ def as_points(points: Array, metric: str, side: str = "points", names: Sequence[
         called = f"row {at}" if names is None else f"row {at} ({names[at]!r})"
         raise ValueError(f"{side} has a {flaw} point in {called}, which has no {metric} distance; leave it out")
     return np.asarray(rows / lengths * np.sqrt(0.5))
+
+
+def sent_in_place(solver: str, inputs: Mapping[str, Any]) -> Iterator[dict[str, Array]]:
+    """What is sent in the place of points of a transport, were it asked for by each of these metrics."""
+    clouds = {name: inputs[name] for name in ("x", "y") if getattr(inputs.get(name), "ndim", 0) == 2}
+    if solver == "uot" and clouds:
+        for metric in AS_POINTS:
+            with contextlib.suppress(ValueError):  # a row without a direction
+                yield {name: as_points(cloud, metric, name) for name, cloud in clouds.items()}
 
 
 def cost_matrix(x: Any, y: Any, metric: str = "sqeuclidean") -> Array:

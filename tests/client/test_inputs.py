@@ -43,7 +43,7 @@ class Cells:
 Frame.__module__, Cells.__module__ = "pandas.core.frame", "anndata._core.anndata"
 
 
-@pytest.mark.parametrize("dtype", [bool, np.float16, np.int8, np.uint32, np.float32, np.int64])
+@pytest.mark.parametrize("dtype", [bool, np.float16, np.int8, np.uint32, np.float32, np.int64, ">f8", ">i4"])
 @pytest.mark.parametrize("n", [5, 90])
 def test_types(allot: Client, dtype: Any, n: int) -> None:
     cost = (random.random((n, n)) * (2 if dtype is bool else 9)).astype(int).astype(dtype)
@@ -69,6 +69,14 @@ def test_sparse_booleans_are_ones(allot: Client, n: int) -> None:
     graph = csr_array(np.eye(n, dtype=bool) if n < 9 else eye_array(n, dtype=bool))
     assert allot.auction(graph).objective == n
     assert allot.uot(graph, reg=1.0).plan.nnz == n
+
+
+def test_a_callers_sparse_matrix_stays_as_it_is(allot: Client) -> None:
+    graph = csr_array((np.array([1.0, 2, 3]), np.array([1, 0, 1]), np.array([0, 2, 3])), (2, 2))
+    for array in (graph.data, graph.indices, graph.indptr):
+        array.flags.writeable = False
+    assert allot.auction(graph).objective == 5
+    assert graph.indices.tolist() == [1, 0, 1]
 
 
 def test_holes_forbid_a_pair(allot: Client) -> None:

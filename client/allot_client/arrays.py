@@ -90,7 +90,7 @@ def held(value: Any) -> Given:
         found = taken(value)
         if found is not None:
             return found
-    if isinstance(value, np.ndarray):
+    if isinstance(value, (np.ndarray, Sparse)):
         return Given(value)
     if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
         return Given(np.from_dlpack(value))

@@ -115,7 +115,7 @@ def _input(solver: str, name: str, value: Any, forbidden: float) -> tuple[bodies
         return value, None
     if isinstance(value, (str, os.PathLike)):
         return _file(name, value), None
-    found = Given(value) if isinstance(value, Sparse) else given(value)
+    found = given(value)
     if isinstance(found.value, Sparse) and OF_SPARSE.get(solver, name) == name:
         return found.value, found
     return without_holes(dense(name, found.value), forbidden), found

@@ -12,10 +12,11 @@ import pytest
 from allot_client import Client, InvalidInput, Result, digests, tasks
 from allot_client.arrays import FORBIDDEN_INTEGER, given, without_holes
 from allot_client.body import job_body
+from allot_client.files import read_for_service
 from allot_client.points import METRICS, as_points, cost_matrix
 from allot_client.tasks import task
 from scipy.optimize import linear_sum_assignment
-from scipy.sparse import csr_array, eye_array
+from scipy.sparse import csr_array, eye_array, save_npz
 from scipy.spatial.distance import cdist
 
 from workers.store.digests import PIECE, digest_of
@@ -65,9 +66,11 @@ def test_short_floats_of_jax_without_jax(allot: Client, n: int) -> None:
 
 
 @pytest.mark.parametrize("n", [5, 3000])
-def test_sparse_booleans_are_ones(allot: Client, n: int) -> None:
+def test_sparse_booleans_are_ones(allot: Client, n: int, tmp_path: Path) -> None:
     graph = csr_array(np.eye(n, dtype=bool) if n < 9 else eye_array(n, dtype=bool))
-    assert allot.auction(graph).objective == n
+    save_npz(tmp_path / "graph.npz", graph)
+    for known in (graph, read_for_service(tmp_path / "graph.npz")):
+        assert allot.auction(known).objective == n
     assert allot.uot(graph, reg=1.0).plan.nnz == n
 
 

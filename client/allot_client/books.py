@@ -19,8 +19,8 @@ APART = re.compile(r"distan|met(er|re)s?\b|\bkm\b|\bapart\b|\bfar\b", re.IGNOREC
 def parts(path: Path, names: str = "auto", solver: str | None = None) -> dict[str, Table] | None:
     """Inputs by name, where more than one sheet is one; None where the first sheet is all of the problem.
 
-    Sheets called like inputs are these. So are two square tables of one size with the same names on both sides, or of
-    any names for the solver qap: trips, and distances.
+    Sheets called like inputs are these. So are two square tables with the same names on both sides, or of any names for
+    the solver qap: trips, and distances. Of two sizes the larger must be called distances, unless the solver is named.
 
     Raises:
         UnreadableTable: a sheet called like an input is no table of numbers.
@@ -39,9 +39,12 @@ def parts(path: Path, names: str = "auto", solver: str | None = None) -> dict[st
         among_themselves = table.row_names is not None and table.row_names == table.column_names
         if table.values.shape[0] == table.values.shape[1] and (among_themselves or solver == "qap"):
             square[title] = table
-    if len(square) != 2 or solver not in (None, "qap") or len({one.values.shape for one in square.values()}) > 1:
+    if len(square) != 2 or solver not in (None, "qap"):
         return None
-    flow, distance = square
-    if APART.search(flow) and not APART.search(distance):
+    flow, distance = sorted(square, key=lambda title: square[title].values.size)
+    if square[flow].values.shape != square[distance].values.shape:  # there may be more rooms than departments
+        if solver is None and not (APART.search(distance) and not APART.search(flow)):
+            return None
+    elif APART.search(flow) and not APART.search(distance):
         flow, distance = distance, flow
     return {"flow": square[flow], "distance": square[distance]}

@@ -40,6 +40,17 @@ def test_a_layout_is_read_whole(tmp_path: Path, order: tuple[str, str]) -> None:
     assert (read.row_names, read.column_names) == (tuple(WARDS), tuple(ROOMS))
 
 
+def test_a_layout_may_have_more_rooms_than_departments(tmp_path: Path) -> None:
+    rooms = [f"r{k}" for k in range(5)]
+    far = [[abs(i - j) for j in range(5)] for i in range(5)]
+    known: dict[str, Any] = {"in metres": (rooms, far), "trips": (WARDS, TRIPS)}
+    read = read_job([book(tmp_path / "clinic.xlsx", **known)], Wanted(), read_for_service)
+    assert (read.solver, read.inputs["flow"].tolist(), read.inputs["distance"].tolist()) == ("qap", TRIPS, far)
+    plain = book(tmp_path / "plain.xlsx", north=(rooms, far), south=(WARDS, TRIPS))
+    assert read_job([plain], Wanted(), read_for_service).solver == "lap"
+    assert read_job([plain], Wanted("qap"), read_for_service).inputs["flow"].tolist() == TRIPS
+
+
 def test_sheets_may_be_called_like_inputs(tmp_path: Path) -> None:
     path = book(tmp_path / "p.xlsx", Cost=[[1.5, 2], [3, 4]], a=[[1], [2]], b=[[2, 1]], notes=NOTES)
     read = read_job([path], Wanted(), read_for_service)

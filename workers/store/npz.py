@@ -8,8 +8,10 @@ import numpy as np
 from kernels import Array, Csr
 from workers.store import layouts, unpack
 
-SPARSE_LAYOUT = {"data", "shape", "format"}
-"""Members of each layout of SciPy's; `format` holds its name."""
+BY_ROWS = {"indices", "indptr", "shape", "format"}
+"""Members of SciPy's layout that is taken; `format` holds its name."""
+OTHERS = {"data", "shape", "format"}
+"""Members of each of its other layouts, beside places by other names."""
 MOST_MEMBERS = 4096
 LONGEST_TEXT_MEMBER = 1024
 """SciPy notes its format in one, and others keep a name beside their arrays."""
@@ -43,7 +45,7 @@ def arrays(
         raise unpack.TooLarge(f"says that it inflates to more than {max_bytes} bytes")
     text = len(wanted) > 1  # an array that is picked must be of numbers
     found = {name: _member(path, names[name], max_bytes, max_elements, text, scratch, brain) for name in wanted}
-    is_sparse = set(found) >= SPARSE_LAYOUT and found["format"].dtype.kind in "SU"
+    is_sparse = set(found) >= BY_ROWS or (set(found) >= OTHERS and found["format"].dtype.kind in "SU")
     return _sparse(found) if member is None and is_sparse else found
 
 
@@ -64,9 +66,9 @@ def _sparse(found: dict[str, Array]) -> Csr:
     if kind not in (["csr"], [b"csr"]):
         told = ", ".join(one.decode("latin-1") if isinstance(one, bytes) else str(one) for one in kind)
         raise layouts.BadLayout(f"is sparse in layout {told:.20}; expected csr (call .tocsr() before saving)")
-    if not {"indptr", "indices"} <= found.keys() or shape.shape != (2,) or shape.dtype.kind not in "iu":
+    if not {"data", *BY_ROWS} <= found.keys() or shape.shape != (2,) or shape.dtype.kind not in "iu":
         raise layouts.BadLayout(
-            "is not laid out as SciPy's save_npz does it: expected indptr, indices and two extents in shape"
+            "is not laid out as SciPy's save_npz does it: expected data, indptr, indices and two extents in shape"
         )
     n_rows, n_cols = shape.tolist()
     return csr(found["indptr"], found["indices"], found["data"], (n_rows, n_cols))

@@ -5,7 +5,7 @@ A process counts for itself: with N of them (`--api-workers N`) an owner may hav
 
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
@@ -62,6 +62,30 @@ class Holding:
                 del self._counts[name]
 
 
+class Held:
+    """A stream that counts from its making until it has ended, or nobody has it any more.
+
+    Between the making of an answer and its first piece others may ask whether there is room.
+    """
+
+    def __init__(self, holding: Holding, stream: AsyncIterator[bytes]) -> None:
+        self._stream, self._counted = stream, ExitStack()
+        self._counted.enter_context(holding)
+
+    def __aiter__(self) -> "Held":
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            return await anext(self._stream)
+        except BaseException:  # its end, too
+            self._counted.close()
+            raise
+
+    def __del__(self) -> None:
+        self._counted.close()
+
+
 class Limits:
     """Counts by owner. `quota_of` tells the limits that are set for one, None where they are not known now."""
 
@@ -101,11 +125,9 @@ class Limits:
         """Count one that waits for as long as the block lasts."""
         return Holding(self._held, ((what, owner), (what, "")))
 
-    async def held_stream(self, owner: str, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """`stream`, counted for as long as somebody reads it."""
-        with self.hold("streams", owner):
-            async for piece in stream:
-                yield piece
+    def held_stream(self, owner: str, stream: AsyncIterator[bytes]) -> Held:
+        """`stream`, counted for as long as somebody has it."""
+        return Held(self.hold("streams", owner), stream)
 
     def _most(self, what: str, owner: str) -> int:
         streams = what == "streams"

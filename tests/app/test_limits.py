@@ -1,5 +1,6 @@
 import asyncio
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,39 @@ def test_so_many_may_wait_for_one_owner(idle: Idle, monkeypatch: pytest.MonkeyPa
 
     assert {status for status, _ in asyncio.run(run())["held"]} == {200}
     assert (limits.held("waiters"), limits.held("streams")) == (0, 0)
+
+
+def test_streams_that_are_asked_for_at_once_count_at_once(idle: Idle, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    limits = Limits(HttpSettings(max_streams_per_owner=2))
+    monkeypatch.setattr(idle.app.state, "limits", limits)
+    job = idle.job()
+
+    async def run() -> list[int]:
+        here = f"/v1/jobs/{job.id}"
+        asked = [asyncio.create_task(ask(idle.port, "GET", f"{here}/events")) for _ in range(12)]
+        await asyncio.wait(asked, timeout=allowed(3.0))  # two stay
+        await ask(idle.port, "POST", f"{here}/cancel")
+        return [status for status, _ in await asyncio.gather(*asked)]
+
+    assert sorted(asyncio.run(run())) == [200] * 2 + [429] * 10
+    assert limits.held("streams") == 0
+
+
+def test_a_stream_counts_until_it_ends_or_is_dropped() -> None:
+    async def two() -> AsyncIterator[bytes]:
+        yield b"one"
+        yield b"two"
+
+    async def run() -> None:
+        limits = Limits(HttpSettings())
+        dropped, read = (limits.held_stream("ann", two()) for _ in range(2))
+        assert limits.held("streams") == 2
+        del dropped
+        assert limits.held("streams") == 1
+        assert [piece async for piece in read] == [b"one", b"two"]
+        assert limits.held("streams") == 0
+
+    asyncio.run(run())
 
 
 def test_a_preference_to_wait_is_dropped_where_too_many_wait(

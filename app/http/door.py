@@ -204,9 +204,8 @@ class Guarded(Fetching):
         there into the message.
         """
         self.counted(len(body))
-        cycle = None if self.parser.should_upgrade() else self.cycle
-        if cycle is not None and not cycle.body and not cycle.response_complete:
-            cycle.body = body  # type: ignore[assignment]
+        if not self.cycle.body and not self.cycle.response_complete:
+            self.cycle.body = body  # type: ignore[assignment]
             body = b""
         super().on_body(body)
 

@@ -16,8 +16,12 @@ REFUSED = "Invalid HTTP request received."
 class Staying(HttpToolsProtocol):
     """uvicorn's protocol, which stays with HTTP/1.1.
 
-    It leans on names inside uvicorn: data_received, send_400_response, scope, headers, parser.
+    It leans on names inside uvicorn: data_received, send_400_response, _should_upgrade, scope, headers, parser.
     """
+
+    def _should_upgrade(self) -> bool:
+        """No: uvicorn would hand a connection to a library of WebSockets, where one is installed."""
+        return False
 
     @property
     def is_cut(self) -> bool:

@@ -8,6 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 from fastapi import FastAPI, Request, Response
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from app.http.config import HttpSettings
 from tests.app.listening import Listening
@@ -27,8 +28,9 @@ def post(headers: bytes, body: bytes) -> bytes:
     return b"POST / HTTP/1.1\r\nHost: a\r\n%b\r\n%b" % (headers, body)
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Listening]:
+@pytest.fixture(scope="module", params=[False, True])
+def server(request: pytest.FixtureRequest) -> Iterator[Listening]:
+    """Where no library of WebSockets is installed, and where one is."""
     app = FastAPI()
     app.state.waiting = Mock()  # which the server ends
 
@@ -37,7 +39,9 @@ def server() -> Iterator[Listening]:
         return Response(b"<%b>" % await request.body())
 
     found = Listening(app, HttpSettings(header_timeout_s=2.0, body_timeout_s=2.0))
-    yield found
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(HttpToolsProtocol, "_should_upgrade_to_ws", lambda self: request.param)
+        yield found
     found.stop()
 
 

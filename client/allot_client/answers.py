@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from allot_client.arrays import Bring, given, stay
+from allot_client.extents import extents, sent_shapes
 
 HALL = ("hall_rows", "hall_cols")
 """Lines that prove that a problem is infeasible."""
@@ -198,9 +199,7 @@ class _Pairs(Result):
     @property
     def _n_rows(self) -> int | None:
         """The rows of one problem, as it was given; None where nobody knows."""
-        told = self.document.get("input_digests") or {}
-        shape = next((told[name].get("shape") for name in ("cost", "benefit", "x") if name in told), None)
-        return self.home.n_rows if self.home.n_rows is not None or not shape else int(shape[0])
+        return extents(sent_shapes(self.document))[0] if self.home.n_rows is None else self.home.n_rows
 
     def pairs(self) -> list[tuple[Any, Any]]:
         """Assigned pairs (row, column) of one problem, by their names where the input had names."""

@@ -133,7 +133,7 @@ def each(problems: Sequence[Sequence[str]], one: Callable[[Sequence[str]], int])
     Returns:
         the highest of what `one` returned, 2 for a problem that is wrong.
     """
-    from allot_client.errors import InvalidInput, JobFailed, NoRoom, TooLarge
+    from allot_client.together import OWN_FAULTS
 
     if len(problems) == 1:
         return one(problems[0])
@@ -143,7 +143,7 @@ def each(problems: Sequence[Sequence[str]], one: Callable[[Sequence[str]], int])
             status = max(status, one(given))
         except BrokenPipeError:
             raise
-        except (OSError, ValueError, InvalidInput, JobFailed, NoRoom, TooLarge) as wrong:
+        except (OSError, ValueError, *OWN_FAULTS) as wrong:
             said, files, status = _sentence(wrong), " ".join(given), 2
             print(f"allot: {said if files in said else f'{files}: {said}'}", file=sys.stderr)
     return status

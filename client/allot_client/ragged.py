@@ -10,7 +10,9 @@ import numpy as np
 from allot_client.arrays import all_plain
 
 EMPTY, MATRIX = "empty", "matrix"
-PRICED = ("sizes", "reject_rows", "reject_cols")
+PRICES = ("reject_rows", "reject_cols")
+"""Inputs that are the prices of lines."""
+PRICED = ("sizes", *PRICES)
 """Inputs beside which the service takes a matrix without an entry."""
 
 

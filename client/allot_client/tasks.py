@@ -19,7 +19,7 @@ from allot_client.extents import SIDES
 from allot_client.flows import Task
 from allot_client.labels import coded
 from allot_client.listed import listed, written_out
-from allot_client.ragged import beside, clouds, several, without_points, without_rows
+from allot_client.ragged import PRICES, beside, clouds, several, without_points, without_rows
 from allot_client.results import SOURCE, Home, LapResult
 
 JOB_FIELDS = ("device", "time_limit_s", "result_ttl_s", "warm_start", "keep_inputs", "priority")
@@ -29,7 +29,6 @@ ENDLESS = "reg_m"
 """The option that may be infinite: exact marginals."""
 OF_A_MATRIX = ("cost_limit", "cardinality", "objective", "k_best")
 """Options of lap that need a matrix of costs; where points are given it is worked out here."""
-PRICES = ("reject_rows", "reject_cols")
 TOGETHER = ("x", "y", "a", "b", "f0", "g0")
 """Inputs of a transport job of several clouds, whose lines follow one another."""
 OF_SPARSE = {

@@ -17,6 +17,7 @@ import numpy as np
 from allot_client import flows
 from allot_client.arrays import Array, laid_flat, pairs
 from allot_client.errors import AllotError, InvalidInput, JobFailed, NoRoom, TooLarge
+from allot_client.ragged import PRICES
 from allot_client.results import GROUPS, Certificate, Home, LapResult, Result, relative
 
 LARGEST = 1 << 14
@@ -28,7 +29,6 @@ AT_ONCE = 2
 JOB_FIELDS = {"solver", "device", "priority", "options"}
 OPTIONS = {"maximize", "cost_limit", "method", "deterministic"}
 """Options that mean the same for each problem of a batch as for one."""
-PRICES = ("reject_rows", "reject_cols")
 POINTS = ("x", "y")
 ARRAYS = {"assignment", "u", "v", "hall_rows", "hall_cols"}
 """What an answer can be taken apart by; with others among them, each problem is solved alone."""

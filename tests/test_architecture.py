@@ -59,6 +59,7 @@ PUBLIC_WORKERS = {
     "store.disk",
     "store.doors",
     "store.expected",
+    "store.folded",
     "store.inline",
     "store.layouts",
     "store.marks",

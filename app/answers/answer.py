@@ -13,6 +13,7 @@ from kernels import SOLVERS
 from workers.jobs.job import InputRef, Job
 from workers.jobs.queue import Jobs
 from workers.jobs.shown import Seen
+from workers.store.folded import unfolded
 from workers.store.inline import is_inline, unpack
 from workers.store.reference import written
 from workers.store.store import Store
@@ -44,7 +45,7 @@ def shown(store: Store, job: Job, stored: Mapping[str, Any], inline_elements: in
 
     Arrays of more than `inline_elements` are links, unless they are in the document; with -1 none stands there.
     """
-    document = dict(stored)
+    document = dict(unfolded(stored))
     entries = document.pop("arrays").items()
     arrays = {name: _shown(store, job, written(entry), inline_elements) for name, entry in entries}
     return {

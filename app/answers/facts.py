@@ -7,36 +7,25 @@ over them than over all else in it. `Accept: application/x-safetensors;facts=arr
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from kernels import Array
+from workers.store.folded import Folded, problems_of, taken_apart, with_problems
 
 ASKED = "facts=arrays"
 PREFIX = "certificate.facts.problems."
-WORTH_ENTRIES = 64
-MOST_WORDS = 256
 
 
-def taken_out(
-    arrays: Mapping[str, Array], document: Mapping[str, Any]
-) -> tuple[Mapping[str, Array], Mapping[str, Any]]:
-    """Arrays and the document, of whose lists about each problem those of one type have become arrays.
+def taken_out(stored: Mapping[str, Any]) -> tuple[Mapping[str, Any], dict[str, Array]]:
+    """A stored document, of whose lists about each problem those of one type have become arrays; and these.
 
     NaN stands for null. A list of words is an array of places among the words that stay in the document.
     """
-    certificate = document["certificate"]
-    problems = (certificate.get("facts") or {}).get("problems")
-    if not isinstance(problems, Mapping):
-        return arrays, document
-    more, rest = dict(arrays), dict(problems)
+    bare, found = taken_apart(stored)
+    problems = problems_of(bare)
     for name, values in problems.items():
-        kinds = set(map(type, values)) if isinstance(values, list) and len(values) >= WORTH_ENTRIES else set()
-        if kinds and kinds <= {float, type(None)}:
-            more[PREFIX + name] = np.array(values, np.float64)
-            del rest[name]
-        elif kinds == {str} and len(words := sorted(set(values))) <= MOST_WORDS:
-            places = {word: place for place, word in enumerate(words)}
-            more[PREFIX + name] = np.fromiter(map(places.__getitem__, values), np.uint8, len(values))
-            rest[name] = {"words": words}
-    facts = {**certificate["facts"], "problems": rest}
-    return more, {**document, "certificate": {**certificate, "facts": facts}}
+        if name not in found and (one := Folded.of(values)) is not None:
+            found[name] = one
+    if not found:
+        return bare, {}
+    rest = {name: values for name, values in problems.items() if name not in found}
+    words = {name: {"words": one.words} for name, one in found.items() if one.words is not None}
+    return with_problems(bare, {**rest, **words}), {PREFIX + name: one.array for name, one in found.items()}

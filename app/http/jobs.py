@@ -166,8 +166,8 @@ async def result(request: Request, owner: Owner, job_id: JobId) -> Response:
     if media == JSON:
         document = await run_in_threadpool(document_of, state.jobs, state.store, job, state.http.inline_elements)
         return _sent(state, job, json_response(document, 200, headers))
-    arrays, told = await run_in_threadpool(lambda: _opened(state, job, state.jobs.result(job.id, job.owner)))
-    return _sent(state, job, _file(request, arrays, told, media, job_id, headers))
+    arrays, told = await run_in_threadpool(lambda: _opened(request, job, state.jobs.result(job.id, job.owner), media))
+    return _sent(state, job, packed(arrays, media, job_id, headers, json_bytes(told)))
 
 
 async def _answered(request: Request, job: Job, seen: Seen, media: str, headers: dict[str, str]) -> Response:
@@ -175,29 +175,15 @@ async def _answered(request: Request, job: Job, seen: Seen, media: str, headers:
     state = request.app.state
     if media in PACKED:
         stored = seen.document()
-        of = state, job, stored
+        of = request, job, stored, media
         arrays, told = _opened(*of) if travels(stored) else await run_in_threadpool(_opened, *of)
         headers |= {"Server-Timing": responded(told["timings_ms"], seen), "Vary": "Accept"}
-        return _sent(state, job, _file(request, arrays, told, media, job.id, headers))
+        return _sent(state, job, packed(arrays, media, job.id, headers, json_bytes(told)))
     said = worded_at_once(job, seen)
     if said is None:
         said = await run_in_threadpool(worded, state.store, job, seen, state.http.inline_elements)
     body, headers["Server-Timing"] = said
     return _sent(state, job, Response(body, 200, headers=headers, media_type=JSON))
-
-
-def _file(
-    request: Request,
-    arrays: Mapping[str, Array],
-    told: Mapping[str, Any],
-    media: str,
-    name: str,
-    headers: Mapping[str, str],
-) -> Response:
-    """An answer as a file, with its document where the format has room for one."""
-    if media != NPZ and asks_for(request.headers.get("accept", ""), media, facts.ASKED):
-        arrays, told = facts.taken_out(arrays, told)
-    return packed(arrays, media, name, headers, json_bytes(told))
 
 
 def _sent(state: Any, job: Job, answer: Response) -> Response:
@@ -214,10 +200,16 @@ def _fetched(state: Any, job_id: str) -> None:
         state.jobs.fetched(job_id)
 
 
-def _opened(state: Any, job: Job, stored: Mapping[str, Any]) -> tuple[dict[str, Array], dict[str, Any]]:
-    """The arrays of an answer, mapped, and its document without them."""
-    arrays = {name: state.store.open_array(entry, job.owner) for name, entry in stored["arrays"].items()}
-    return arrays, shown(state.store, job, stored, -1)
+def _opened(
+    request: Request, job: Job, stored: Mapping[str, Any], media: str
+) -> tuple[dict[str, Array], dict[str, Any]]:
+    """The arrays of an answer, mapped, and its document without them: what its file of that type holds."""
+    store = request.app.state.store
+    arrays = {name: store.open_array(entry, job.owner) for name, entry in stored["arrays"].items()}
+    if media != NPZ and asks_for(request.headers.get("accept", ""), media, facts.ASKED):
+        stored, more = facts.taken_out(stored)
+        arrays |= more
+    return arrays, shown(store, job, stored, -1)
 
 
 async def events(request: Request, owner: Owner, job_id: JobId) -> Response:

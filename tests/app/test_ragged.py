@@ -105,8 +105,10 @@ def test_facts_of_each_problem_come_as_arrays_to_who_asks(client: httpx.Client, 
     """The client's reader makes of them the lists of the document; others find these where they were."""
     frames: list[Any] = [[[scale * (k + i), scale * j] for i, j in ((0, 3), (5, 2))] for k in range(70)]
     frames[7] = [[None, None], [scale, scale]]
-    where = post(job({"cost": frames})).json()["links"]["result"]
+    answer = post(job({"cost": frames})).json()
+    where = answer["links"]["result"]
     whole = client.get(where).json()["certificate"]
+    assert answer["certificate"] == whole
     assert whole["facts"]["problems"]["objectives"][7] is None
     assert {"optimal", "infeasible"} <= set(whole["facts"]["problems"]["terminations"])
     kind = "application/x-safetensors"

@@ -22,6 +22,7 @@ from workers.runtime.audit import Auditor
 from workers.runtime.outlast import outlast
 from workers.runtime.version import allot_version
 from workers.store import inline
+from workers.store.folded import fold
 from workers.store.reference import names
 from workers.store.shorts import Short, shorts_of
 from workers.store.store import Store
@@ -182,8 +183,8 @@ def document_of(order: Order, solved: Solved, references: dict[str, Any], bench:
 
 
 def as_json(document: dict[str, Any]) -> str:
-    """`document` as JSON can say it: NumPy's scalars and arrays as Python's, NaN and infinities as null."""
-    return to_json(document, inf_nan_mode="null", fallback=_plainly).decode()
+    """`document` as it is stored: NumPy's scalars and arrays as Python's, NaN and infinities as null."""
+    return to_json(fold(document), inf_nan_mode="null", fallback=_plainly).decode()
 
 
 def _plainly(value: Any) -> Any:

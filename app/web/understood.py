@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from allot_client.tables import guessed
 
 from app.web.lists import Listed, as_list
 from app.web.tables import Cell, Sheet, check_extent, letters
@@ -57,8 +58,11 @@ def understand(sheet: Sheet, missing: float) -> Understood:
     cells = [(row + [None] * (width - len(row)))[:width] for row in rows]
     if title := _title(cells):
         top, cells = top + title, cells[title:]
-    header = len(cells) > 1 and _mostly_text(cells[0][1:] or cells[0])
+    by_row, by_column, _ = guessed(cells)  # which knows of numbers that are names; words in a table may be faults
+    first_row, first_column = cells[0][1:], [row[0] for row in cells[1:]]
+    header = len(cells) > 1 and (_mostly_text(first_row or cells[0]) or (by_column and _holds_no_text(first_row)))
     names = width > 1 and _mostly_text([row[0] for row in cells[header:]])
+    names = names or (by_row and _holds_no_text(first_column))
     body = [row[names:] for row in cells[header:]]
     if listed := as_list(cells[0] if header else None, cells[header:]):
         return _as_table(sheet.name, listed, cells, top + header, missing)
@@ -166,6 +170,10 @@ def weights(found: Understood) -> int | None:
 def _mostly_text(cells: Sequence[Cell], share: float = 0.5) -> bool:
     filled = [cell for cell in cells if cell is not None]
     return bool(filled) and sum(isinstance(cell, str) for cell in filled) >= share * len(filled)
+
+
+def _holds_no_text(cells: Sequence[Cell]) -> bool:
+    return not any(isinstance(cell, str) for cell in cells)
 
 
 def _shown(cell: Cell) -> str:

@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,10 @@ READ = (*SUFFIXES, ".h5ad")
 """What is read as a table; AnnData files need anndata."""
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)
 PLAIN = re.compile(r"[0-9.eE+ -]*")
+IDENTITY = re.compile(r"(?i:(.*[^a-z])?(ids?|index|nr|no\.?|names?|key|label|#)|unnamed: 0)|.*[a-z](Id|ID)")
+"""What stands above a column that says which line each is."""
+SURELY = 3
+"""So many numbers in a row count up by chance less often than they are names."""
 Cell = str | int | float | None
 Row = list[Any]
 
@@ -104,7 +109,11 @@ def parse_rows(rows: list[Row], names: str = "auto") -> Table:
     for i, row in enumerate(rows):
         if len(row) != len(rows[0]):
             raise UnreadableTable(f"row {i + 1} has {len(row)} cells; expected {len(rows[0])} like the first")
-    by_row, by_column = _guessed(rows) if names == "auto" else (names in ("both", "rows"), names in ("both", "columns"))
+    by_row, by_column, doubt = names in ("both", "rows"), names in ("both", "columns"), ""
+    if names == "auto":
+        by_row, by_column, doubt = guessed(rows)
+    if doubt:
+        raise UnreadableTable(f"{doubt}; expected --names both, rows, columns or none to say which")
     row_names = tuple(_shown(row[0]) for row in rows[by_column:]) if by_row else None
     column_names = tuple(_shown(cell) for cell in rows[0][by_row:]) if by_column else None
     body = [row[by_row:] for row in rows[by_column:]]
@@ -207,24 +216,59 @@ def _is_word(cell: Cell) -> bool:
     return isinstance(cell, str) and bool(cell) and not NUMBER.fullmatch(cell)
 
 
-def _guessed(rows: list[Row]) -> tuple[bool, bool]:
-    """(the first column holds names, the first row holds names).
+def guessed(rows: list[Row]) -> tuple[bool, bool, str]:
+    """(the first column holds names, the first row holds names, what is in doubt; "" where nothing is).
 
-    A corner that is empty belongs to names on both sides; so it is with 0, 1, 2, ... on both, as pandas writes them.
+    Words are names. A corner that is empty belongs to names on both sides, and so does a word above numbers alone.
+    Whole numbers in the first row or column are names under a corner such as "id". So are those of a row that count up,
+    unless the table is square with it. Where they rise, and the table is square only without them, nobody can tell.
     """
-    side, top = [row[0] for row in rows[1:]], rows[0][1:]
+    side, top, corner = [row[0] for row in rows[1:]], rows[0][1:], rows[0][0]
     by_row, by_column = any(map(_is_word, side)), any(map(_is_word, top))
-    if not by_row and not by_column and _is_word(rows[0][0]):
-        return bool(top), bool(side)  # a word above numbers heads them, also where they are names
-    if rows[0][0] == "" and top:
-        counted = _counts(side) and _counts(top)
-        if by_row or by_column or counted:
-            return True, True
-    return by_row, by_column
+    if corner in ("", None) and top:
+        return _beside_nothing(rows) if not (by_row or by_column) else (True, True, "")
+    if not _is_word(corner) or (by_row and by_column):
+        return by_row, by_column, ""
+    if not by_row and not by_column:
+        return bool(top), bool(side), ""  # a word above numbers heads them, also where they are names
+    line, place, extents = (side, "column", (len(side), len(top))) if by_column else (top, "row", (len(top), len(side)))
+    numbers = _whole(line)
+    if numbers is not None and IDENTITY.fullmatch(corner) and len(set(numbers)) == len(numbers):
+        return True, True, ""
+    if numbers is None or extents[0] == extents[1] + 1:
+        return by_row, by_column, ""
+    if by_row and len(numbers) >= SURELY and _counts(numbers):
+        return True, True, ""
+    doubt = len(numbers) > 1 and _rises(numbers) and extents[0] == extents[1]
+    return by_row, by_column, f"its first {place} may hold names or numbers" if doubt else ""
 
 
-def _counts(cells: list[Any]) -> bool:
-    return bool(cells) and [str(cell) for cell in cells] == [str(k) for k in range(len(cells))]
+def _beside_nothing(rows: list[Row]) -> tuple[bool, bool, str]:
+    """The same of numbers under an empty corner: 0, 1, 2, ... on both sides are names, as pandas writes them."""
+    top, side = _whole(rows[0][1:]), _whole([row[0] for row in rows[1:]])
+    if top is None or side is None or not (_rises(top) and _rises(side)):
+        return False, False, ""
+    least = min(len(top), len(side))
+    alike = top[0] == side[0] == 0 or (top == side and least > 1)
+    counted = _counts(top) and _counts(side) and (alike or least >= SURELY)
+    if counted and rows[1][1] not in ("", None):  # else the diagonal may be empty, of a matrix of distances
+        return True, True, ""
+    doubt = counted or least >= SURELY
+    return False, False, "its first row and column may hold names or numbers" if doubt else ""
+
+
+def _whole(cells: list[Any]) -> list[int] | None:
+    """The whole numbers of a line, none below 0; None where it holds anything else, or nothing."""
+    told = [str(cell) for cell in cells]
+    return [int(one) for one in told] if told and all(one.isascii() and one.isdigit() for one in told) else None
+
+
+def _counts(numbers: list[int]) -> bool:
+    return numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+
+
+def _rises(numbers: list[int]) -> bool:
+    return all(one < other for one, other in pairwise(numbers))
 
 
 def _shown(cell: Cell) -> str:

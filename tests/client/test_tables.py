@@ -38,6 +38,13 @@ def excel(path: Path, rows: list[list[object]], sheet: str = "costs") -> Path:
         (",2020,2021\nr,1,2\ns,3,4\n", ("r", "s"), ("2020", "2021")),
         ("id,10,20\n7,1,2\n8,3,4\n", ("7", "8"), ("10", "20")),
         (",0,1\n0,1,2\n1,3,4\n", ("0", "1"), ("0", "1")),
+        (",7,8\n7,1,2\n8,3,4\n", ("7", "8"), ("7", "8")),
+        ("worker_id,a,b\n101,1,2\n7,3,4\n", ("101", "7"), ("a", "b")),
+        ("workerId,a,b\n1,1,2\n2,3,4\n", ("1", "2"), ("a", "b")),
+        ("No.,a,b\n1,1,2\n2,3,4\n", ("1", "2"), ("a", "b")),
+        ("Name,5,3\nr,1,2\ns,3,4\n", ("r", "s"), ("5", "3")),
+        ("paid,a\n1,2\n3,4\n", None, ("paid", "a")),
+        ("id,a\n1,2\n1,4\n", None, ("id", "a")),
         ("\ufeffa;b\n1;2\n3;4\n\n", None, ("a", "b")),
         ("1\t2\t\n3\t4\t\n", None, None),
     ],
@@ -45,8 +52,47 @@ def excel(path: Path, rows: list[list[object]], sheet: str = "costs") -> Path:
 def test_names_are_found(text: str, rows: tuple[str, ...] | None, columns: tuple[str, ...] | None) -> None:
     table = parse_text(text.encode())
     assert (table.row_names, table.column_names) == (rows, columns)
-    assert table.values.tolist() == [[1, 2], [3, 4]]
+    assert table.values[:, -2:].tolist() in ([[1, 2], [3, 4]], [[1, 2], [1, 4]])
+    assert table.values.shape[1] == len(columns or (1, 2))
     assert table.values.dtype == np.int64
+
+
+COUNTED = "who,1,2,3\nr,1,2,3\ns,4,5,6\nt,7,8,9\nu,1,1,1\n"
+
+
+def test_numbers_that_count_up_above_a_table_are_names() -> None:
+    """Unless it is square with them: its first row may then be that of somebody's costs."""
+    table = parse_text(COUNTED.encode())
+    assert (table.row_names, table.column_names) == (("r", "s", "t", "u"), ("1", "2", "3"))
+    square = parse_text(COUNTED[: COUNTED.index("t,")].encode())
+    assert (square.row_names, square.column_names) == (("who", "r", "s"), None)
+    indexed = parse_text(b",11,12,13\n4,1,2,3\n5,4,5,6\n6,7,8,9\n")  # as pandas writes it
+    assert (indexed.row_names, indexed.column_names) == (("4", "5", "6"), ("11", "12", "13"))
+    assert indexed.values.tolist() == [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        (",1,2\n1,,1\n2,1,\n", None),
+        (",2,5,9\n1,4,5,6\n3,7,8,9\n8,7,8,9\n", None),
+        ("who,3,7\nr,1,2\ns,3,4\n", None),
+        ("x,y\n0,3\n1,5\n2,9\n", (3, 2)),
+        ("cost,a,b\n5,1,2\n9,3,4\n", None),
+        ("cost,a,b\n9,1,2\n5,3,4\n", (2, 3)),
+        ("who,7,3\nr,1,2\ns,3,4\n", (3, 2)),
+        ("who,1.5,2.5\nr,1,2\ns,3,4\n", (3, 2)),
+        (",5,3,9\n1,4,5,6\n3,7,8,9\n8,7,8,9\n", (4, 4)),
+    ],
+)
+def test_where_nobody_can_tell_numbers_from_names_it_is_asked(text: str, shape: tuple[int, int] | None) -> None:
+    if shape is not None:
+        assert parse_text(text.encode()).values.shape == shape
+        return
+    with pytest.raises(UnreadableTable, match=r"names or numbers; expected --names both, rows"):
+        parse_text(text.encode())
+    rows, columns = len(text.splitlines()), text.count(",") // len(text.splitlines()) + 1
+    assert parse_text(text.encode(), names="both").values.shape == (rows - 1, columns - 1)
 
 
 def test_an_empty_corner_is_a_forbidden_pair_beside_plain_numbers() -> None:

@@ -85,6 +85,22 @@ def test_an_empty_cell_counts_as_what_the_caller_says() -> None:
     assert found.values.tolist() == [[1, math.inf], [2, 3]]
 
 
+@pytest.mark.parametrize(
+    ("text", "rows", "columns"),
+    [
+        (b"worker,101,102,103\nann,4,1,3\nbob,2,0,5\ncat,3,2,2\n", ["ann", "bob", "cat"], ["101", "102", "103"]),
+        (b"worker_id,a,b\n17,4,1\n23,2,0\n9,3,2\n", ["17", "23", "9"], ["a", "b"]),
+        (b",0,1\n0,4,1\n1,2,0\n", ["0", "1"], ["0", "1"]),
+        (b",5,9\n3,4,1\n1,2,0\n", None, None),
+        (b"a,b\n1,n/a\nn/a,2\n3,4\n", None, ["a", "b"]),
+    ],
+)
+def test_numbers_that_are_names(text: bytes, rows: list[str] | None, columns: list[str] | None) -> None:
+    """As the command line has it: `allot_client.tables.guessed`."""
+    found = understand(read_text(text, "t"), 0.0)
+    assert (found.row_names, found.column_names) == (rows, columns)
+
+
 def test_a_title_above_a_table_is_no_part_of_it() -> None:
     found = understand(read_text(b"Costs of 2026,,\n,,\nminutes,J1,J2\nAnn,4,x\nBen,2,0\n", "t"), 0.0)
     assert (found.corner, found.row_names, found.column_names) == ("minutes", ["Ann", "Ben"], ["J1", "J2"])

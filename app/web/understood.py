@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from allot_client.tables import guessed
+from allot_client.lines import Listed, as_list, guessed
 
-from app.web.lists import Listed, as_list
 from app.web.tables import Cell, Sheet, check_extent, letters
 from kernels import Array
 

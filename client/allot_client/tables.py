@@ -1,7 +1,8 @@
 """Matrices in CSV, TSV, XLSX and AnnData files, with the names of their rows and columns.
 
-An empty cell is a pair that is forbidden. A first row and a first column of words are names; `names` says so where a
-file leaves it open. Excel files need openpyxl (`pip install "allot[tables]"` or `"allot-client[tables]"`).
+An empty cell is a pair that is forbidden, and so is one that a list of pairs does not name. A first row and a first
+column of words are names; `names` says so where a file leaves it open. Excel files need openpyxl (`pip install
+"allot[tables]"` or `"allot-client[tables]"`).
 """
 
 from __future__ import annotations
@@ -13,25 +14,21 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from allot_client.arrays import FORBIDDEN_INTEGER, Array, given
+from allot_client.lines import NUMBER, Cell, Listed, Row, as_list, guessed
 
 SUFFIXES = (".csv", ".tsv", ".xlsx")
 READ = (*SUFFIXES, ".h5ad")
 """What is read as a table; AnnData files need anndata."""
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)
 PLAIN = re.compile(r"[0-9.eE+ -]*")
-IDENTITY = re.compile(r"(?i:(.*[^a-z])?(ids?|index|nr|no\.?|names?|key|label|#)|unnamed: 0)|.*[a-z](Id|ID)")
-"""What stands above a column that says which line each is."""
-SURELY = 3
-"""So many numbers in a row count up by chance less often than they are names."""
-Cell = str | int | float | None
-Row = list[Any]
+
+MOST_LISTED = 1 << 26
+"""Entries of the largest matrix that a list of pairs is written out as, 512 MiB."""
 
 
 class UnreadableTable(ValueError):
@@ -111,6 +108,8 @@ def parse_rows(rows: list[Row], names: str = "auto") -> Table:
             raise UnreadableTable(f"row {i + 1} has {len(row)} cells; expected {len(rows[0])} like the first")
     by_row, by_column, doubt = names in ("both", "rows"), names in ("both", "columns"), ""
     if names == "auto":
+        if listed := as_list(rows[0], rows[1:]):
+            return _of_list(listed, rows)
         by_row, by_column, doubt = guessed(rows)
     if doubt:
         raise UnreadableTable(f"{doubt}; expected --names both, rows, columns or none to say which")
@@ -121,6 +120,21 @@ def parse_rows(rows: list[Row], names: str = "auto") -> Table:
         raise UnreadableTable("holds names alone; expected a matrix of numbers")
     values, missing = _numbers(body, int(by_column), int(by_row))
     return Table(values, missing, row_names, column_names)
+
+
+def _of_list(listed: Listed, rows: list[Row]) -> Table:
+    """The matrix of a list of pairs; a pair that it does not name is forbidden."""
+    ones, others, told = listed
+    if len(ones) * len(others) > MOST_LISTED:
+        raise UnreadableTable(
+            f"lists pairs of {len(ones)} rows and {len(others)} columns, too many for a matrix of all; expected a "
+            "sparse matrix, as an .npz file of scipy.sparse.save_npz or an .mtx file"
+        )
+    numbers, empty = _numbers([row[2:] for row in rows[1:]], 1, 2)
+    values, missing = np.zeros((len(ones), len(others)), numbers.dtype), np.ones((len(ones), len(others)), bool)
+    for place, at in told.items():
+        values[place], missing[place] = numbers[at, 0], empty[at, 0]
+    return Table(values, missing, tuple(ones), tuple(others))
 
 
 def _annotated(path: Path) -> Table:
@@ -212,65 +226,6 @@ def _with_point(cell: str) -> str:
     return pointed if NUMBER.fullmatch(pointed) else cell
 
 
-def _is_word(cell: Cell) -> bool:
-    return isinstance(cell, str) and bool(cell) and not NUMBER.fullmatch(cell)
-
-
-def guessed(rows: list[Row]) -> tuple[bool, bool, str]:
-    """(the first column holds names, the first row holds names, what is in doubt; "" where nothing is).
-
-    Words are names. A corner that is empty belongs to names on both sides, and so does a word above numbers alone.
-    Whole numbers in the first row or column are names under a corner such as "id". So are those of a row that count up,
-    unless the table is square with it. Where they rise, and the table is square only without them, nobody can tell.
-    """
-    side, top, corner = [row[0] for row in rows[1:]], rows[0][1:], rows[0][0]
-    by_row, by_column = any(map(_is_word, side)), any(map(_is_word, top))
-    if corner in ("", None) and top:
-        return _beside_nothing(rows) if not (by_row or by_column) else (True, True, "")
-    if not _is_word(corner) or (by_row and by_column):
-        return by_row, by_column, ""
-    if not by_row and not by_column:
-        return bool(top), bool(side), ""  # a word above numbers heads them, also where they are names
-    line, place, extents = (side, "column", (len(side), len(top))) if by_column else (top, "row", (len(top), len(side)))
-    numbers = _whole(line)
-    if numbers is not None and IDENTITY.fullmatch(corner) and len(set(numbers)) == len(numbers):
-        return True, True, ""
-    if numbers is None or extents[0] == extents[1] + 1:
-        return by_row, by_column, ""
-    if by_row and len(numbers) >= SURELY and _counts(numbers):
-        return True, True, ""
-    doubt = len(numbers) > 1 and _rises(numbers) and extents[0] == extents[1]
-    return by_row, by_column, f"its first {place} may hold names or numbers" if doubt else ""
-
-
-def _beside_nothing(rows: list[Row]) -> tuple[bool, bool, str]:
-    """The same of numbers under an empty corner: 0, 1, 2, ... on both sides are names, as pandas writes them."""
-    top, side = _whole(rows[0][1:]), _whole([row[0] for row in rows[1:]])
-    if top is None or side is None or not (_rises(top) and _rises(side)):
-        return False, False, ""
-    least = min(len(top), len(side))
-    alike = top[0] == side[0] == 0 or (top == side and least > 1)
-    counted = _counts(top) and _counts(side) and (alike or least >= SURELY)
-    if counted and rows[1][1] not in ("", None):  # else the diagonal may be empty, of a matrix of distances
-        return True, True, ""
-    doubt = counted or least >= SURELY
-    return False, False, "its first row and column may hold names or numbers" if doubt else ""
-
-
-def _whole(cells: list[Any]) -> list[int] | None:
-    """The whole numbers of a line, none below 0; None where it holds anything else, or nothing."""
-    told = [str(cell) for cell in cells]
-    return [int(one) for one in told] if told and all(one.isascii() and one.isdigit() for one in told) else None
-
-
-def _counts(numbers: list[int]) -> bool:
-    return numbers == list(range(numbers[0], numbers[0] + len(numbers)))
-
-
-def _rises(numbers: list[int]) -> bool:
-    return all(one < other for one, other in pairwise(numbers))
-
-
 def _shown(cell: Cell) -> str:
     return "" if cell is None else str(cell)
 
@@ -295,7 +250,8 @@ def _plain_row(row: Row) -> Array | None:
         text = " ".join(row)
         if not PLAIN.fullmatch(text):
             return None
-        if text.replace(" ", "").replace("-", "").replace("+", "").isdigit() and len(max(row, key=len)) < 19:
+        digits = text.replace(" ", "").replace("-", "").replace("+", "")
+        if (digits.isdigit() or not digits) and len(max(row, key=len)) < 19:  # an empty row is as whole as others
             return np.array([int(cell or 0) for cell in row], np.int64)
         return np.array([float(cell or 0) for cell in row], np.float64)
     except (TypeError, ValueError):  # numbers of a spreadsheet, two points

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import openpyxl
 import pytest
+from allot_client import tables
 from allot_client.arrays import FORBIDDEN_INTEGER
 from allot_client.tables import (
     UnreadableTable,
@@ -107,6 +108,32 @@ def test_what_is_a_name_can_be_said() -> None:
     both = parse_text(text, names="both")
     assert (both.row_names, both.column_names, both.values.tolist()) == (("1",), ("8",), [[2]])
     assert parse_text(b"a,1\n", names="rows").row_names == ("a",)
+
+
+LIST = "worker,task,cost\nann,wash,4\nann,cook,1\nbob,wash,\nbob,rest,0.5\ncy,wash,3\n"
+
+
+def test_a_list_of_pairs_is_the_matrix_that_it_stands_for() -> None:
+    """A pair that is not named is forbidden, and so is one without a number."""
+    table = parse_text(LIST.encode())
+    assert (table.row_names, table.column_names) == (("ann", "bob", "cy"), ("wash", "cook", "rest"))
+    inf = math.inf
+    assert table.filled(inf).tolist() == [[4, 1, inf], [inf, inf, 0.5], [3, inf, inf]]
+    whole = parse_text(LIST.replace("0.5", "5").encode())
+    assert whole.values.dtype == np.int64
+    assert whole.missing.sum() == 5
+    flows = parse_text(b"from,to,trips\nA,B,1\nB,A,2\nA,C,3\n")  # one thing on both sides
+    assert flows.row_names == flows.column_names == ("A", "B", "C")
+    with pytest.raises(UnreadableTable, match="cell C3 holds 'one'"):
+        parse_text(LIST.replace("cook,1", "cook,one").encode())
+    with pytest.raises(UnreadableTable, match="cell B2 holds 'wash'"):
+        parse_text(LIST.encode(), names="both")
+
+
+def test_a_list_of_too_many_names_is_no_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "MOST_LISTED", 8)
+    with pytest.raises(UnreadableTable, match=r"pairs of 3 rows and 3 columns, .* expected a sparse matrix"):
+        parse_text(LIST.encode())
 
 
 def test_decimal_commas_and_infinities() -> None:

@@ -96,7 +96,7 @@ def test_an_empty_cell_counts_as_what_the_caller_says() -> None:
     ],
 )
 def test_numbers_that_are_names(text: bytes, rows: list[str] | None, columns: list[str] | None) -> None:
-    """As the command line has it: `allot_client.tables.guessed`."""
+    """As the command line has it: `allot_client.lines.guessed`."""
     found = understand(read_text(text, "t"), 0.0)
     assert (found.row_names, found.column_names) == (rows, columns)
 

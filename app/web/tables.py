@@ -5,7 +5,6 @@ rows and cells it holds while it is read.
 """
 
 import csv
-import io
 import math
 import re
 import struct
@@ -14,6 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from allot_client.text import decoded, divided
 
 from workers.store.codec import InvalidUpload
 
@@ -48,7 +49,6 @@ ELSEWHERE = {
     ".jpeg": "a picture",
 }
 """What people have tables in, beside what is read here."""
-DELIMITERS = "\t;,"
 
 
 @dataclass(frozen=True)
@@ -87,14 +87,13 @@ def read_tables(path: Path, filename: str, charge: Callable[[int], object]) -> l
 
 
 def read_text(data: bytes, name: str) -> Sheet:
-    """Text with tabs, semicolons or commas between cells. A decimal comma is known by what separates the cells."""
-    text = _decoded(data)
-    delimiter = _delimiter(text)
+    """Text with tabs, semicolons, commas or blanks between cells. A decimal comma is known by what separates them."""
     rows: list[list[Cell]] = []
     count = 0
     try:
-        for line in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter):
-            rows.append([number(cell, delimiter != ",") for cell in line])
+        lines, mark = divided(decoded(data))
+        for line in lines:
+            rows.append([number(cell, mark != ",") for cell in line])
             count += len(line)
             _check_size(len(rows), count, name)
     except csv.Error as wrong:
@@ -102,21 +101,6 @@ def read_text(data: bytes, name: str) -> Sheet:
     if not any(cell is not None for row in rows for cell in row):
         raise InvalidUpload("file", "holds no cells; expected a table of numbers")
     return Sheet(name or "Table", rows)
-
-
-def _decoded(data: bytes) -> str:
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return data.decode("utf-16", "replace")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return data.decode("cp1252", "replace")
-
-
-def _delimiter(text: str) -> str:
-    """The one that the first lines hold most of; a tab or a semicolon wins over commas, which may be decimal."""
-    head = "\n".join(text.splitlines()[:20])
-    return next((one for one in DELIMITERS if one in head), ",")
 
 
 def number(text: str, decimal_comma: bool = False) -> Cell:

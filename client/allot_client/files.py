@@ -19,6 +19,7 @@ from allot_client.books import parts
 from allot_client.extents import SIDES, Extents, extents, shapes_of
 from allot_client.features import same_names
 from allot_client.tables import READ, Table, UnreadableTable, read_table
+from allot_client.text import is_text_table
 from allot_client.words import maximizes
 
 VECTORS = ("a", "b", "c", "pair_weights", "f0", "g0", "u0", "v0", "reject", "prices0", "assignment0")
@@ -151,7 +152,7 @@ def _without_sheet(path: Path) -> tuple[Path, str | None]:
 
 def is_table(path: Path) -> bool:
     """Whether a file is read as a table."""
-    return path.suffix.lower() in READ
+    return path.suffix.lower() in READ or is_text_table(path)
 
 
 def _is_sparse(value: Any) -> bool:

@@ -40,7 +40,7 @@ def guessed(rows: list[Row]) -> tuple[bool, bool, str]:
         return by_row, by_column, ""
     if by_row and len(numbers) >= SURELY and _counts(numbers):
         return True, True, ""
-    doubt = len(numbers) > 1 and _rises(numbers) and extents[0] == extents[1]
+    doubt = len(numbers) >= (SURELY if by_column else 2) and _rises(numbers) and extents[0] == extents[1]
     return by_row, by_column, f"its first {place} may hold names or numbers" if doubt else ""
 
 

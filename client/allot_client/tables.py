@@ -8,7 +8,6 @@ column of words are names; `names` says so where a file leaves it open. Excel fi
 from __future__ import annotations
 
 import csv
-import io
 import math
 import re
 import sys
@@ -21,6 +20,7 @@ import numpy as np
 
 from allot_client.arrays import FORBIDDEN_INTEGER, Array, given
 from allot_client.lines import NUMBER, Cell, Listed, Row, as_list, guessed
+from allot_client.text import decoded, divided
 
 SUFFIXES = (".csv", ".tsv", ".xlsx")
 READ = (*SUFFIXES, ".h5ad")
@@ -66,7 +66,7 @@ def read_table(path: Path, names: str = "auto", sheet: str | None = None) -> Tab
     """The table of a file; of an Excel file the first sheet, or the one of that name.
 
     Args:
-        path: ends in .csv, .tsv, .xlsx or .h5ad.
+        path: ends in .csv, .tsv, .txt, .xlsx or .h5ad.
         names: which lines hold names: "both", "rows" (the first column names the rows), "columns", "none" or "auto".
         sheet: of an Excel file.
 
@@ -85,14 +85,12 @@ def read_table(path: Path, names: str = "auto", sheet: str | None = None) -> Tab
 
 
 def parse_text(content: bytes, delimiter: str | None = None, names: str = "auto") -> Table:
-    """The table of a CSV text. The delimiter is that of the first line; after `;` a comma is a decimal point."""
+    """The table of a text: see `text.divided`. Where semicolons divide its cells a comma is a decimal point."""
     try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as wrong:
-        raise UnreadableTable(f"is not UTF-8 text (byte {wrong.start})") from None
-    first = text.split("\n", 1)[0]
-    mark = delimiter or max(";\t,", key=first.count)
-    rows: list[Row] = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(text), delimiter=mark)]
+        lines, mark = divided(decoded(content), delimiter)
+        rows: list[Row] = [[cell.strip() for cell in row] for row in lines]
+    except csv.Error as wrong:
+        raise UnreadableTable(f"is no table of text ({wrong})") from None
     if mark == ";":
         rows = [[_with_point(cell) for cell in row] for row in rows]
     return parse_rows(rows, names)

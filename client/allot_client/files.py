@@ -29,6 +29,14 @@ MAIN = {
     "barycenter": "histograms", "lowrank": "cost", "multimarginal": "cost", "lawler": "cost",
 }  # fmt: skip
 LAYOUTS = ("qap", "lawler")
+OTHERS = {
+    ".json": "lists are read by numpy.array(json.load(file)), and a job's JSON is posted, as by curl --json @FILE",
+    **dict.fromkeys((".xls", ".xlsb", ".ods"), "save it as .xlsx or .csv"),
+    **dict.fromkeys((".parquet", ".feather"), "pandas reads it and writes .csv"),
+    **dict.fromkeys((".h5", ".hdf5", ".mat"), "numpy.save writes an array of it as .npy"),
+    **dict.fromkeys((".pkl", ".pickle"), "it may hold a program; numpy.save writes an array as .npy"),
+}
+"""What people have numbers in, and how they come to be read."""
 Reader = Callable[[Path], Any]
 
 
@@ -112,6 +120,7 @@ def read_job(given: Sequence[str], wanted: Wanted, read_other: Reader) -> Read:
     for text in given:
         pair = _name_and_file(text)
         name, path = pair or (None, Path(text))
+        _refuse_others(path)
         value = _table(path, wanted, name) if is_table(_without_sheet(path)[0]) else read_other(path)
         if isinstance(value, dict) and len(value) == 1 and name is not None and name not in value:
             value = next(iter(value.values()))  # the only one there is, whatever it is called there
@@ -129,6 +138,13 @@ def read_job(given: Sequence[str], wanted: Wanted, read_other: Reader) -> Read:
     if main not in found and len(found) == 1 and next(iter(found)) in ("cost", "benefit"):
         found = {main: next(iter(found.values()))}
     return _named(solver, found, wanted)
+
+
+def _refuse_others(path: Path) -> None:
+    """Refuse by its name a file of another program, and say what to make of it. Raises ValueError."""
+    advice = OTHERS.get(path.suffix.lower())
+    if advice is not None and path.is_file():
+        raise ValueError(f"{path} is not read here; expected a table (.csv, .xlsx), .npy, .npz, .mtx or .dat: {advice}")
 
 
 def _table(path: Path, wanted: Wanted, name: str | None) -> Table | dict[str, Table]:

@@ -5,8 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from allot_client.files import Wanted, read_for_service, read_job
 from allot_client.tables import UnreadableTable, parse_text, read_table
 from allot_client.text import divided, is_text_table
+
+from app.cli.solve import read_other
 
 MATRIX = [[4.0, 1.5], [2.0, 0.25]]
 
@@ -81,3 +84,23 @@ def test_a_text_file_may_be_of_qaplib(tmp_path: Path, text: str, table: bool) ->
     file.write_text(text)
     assert is_text_table(file) == table
     assert not is_text_table(tmp_path / "b.txt")
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("a.json", "posted"),
+        ("A.XLS", r"\.xlsx or \.csv"),
+        ("a.parquet", "pandas"),
+        ("a.mat", "numpy.save"),
+        ("a.pkl", "program"),
+    ],
+)
+def test_files_of_other_programs_are_told_apart_by_name(tmp_path: Path, name: str, advice: str) -> None:
+    file = tmp_path / name
+    file.write_bytes(b"[[1, 2], [3, 4]]")
+    for read in (read_for_service, read_other):
+        with pytest.raises(ValueError, match=rf"{name} is not read here; expected .*\.npy.*: .*{advice}"):
+            read_job([f"cost={file}"], Wanted(), read)
+    with pytest.raises(FileNotFoundError):
+        read_job([str(tmp_path / f"no.{name}")], Wanted(), read_for_service)

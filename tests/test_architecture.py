@@ -113,6 +113,7 @@ NUMBA_MAY = {
     "kernels/certificates/metrics/box_loops.py",
     "kernels/certificates/rejecting/loops.py",
     "kernels/certificates/rejecting/pair_loops.py",
+    "kernels/certificates/rejecting/sums.py",
     "kernels/certificates/brief/loops.py",
     "kernels/certificates/swept/loops.py",
     "kernels/certificates/swept/vectors.py",

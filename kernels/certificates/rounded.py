@@ -102,13 +102,21 @@ def share_up(gap: Any, *sizes: Any) -> float:
     """
     if not gap or gap == math.inf:
         return float(gap)
-    above, *below = (_fraction(one) for one in (gap, *sizes))
-    scale = max(map(abs, below))
-    return up(above / scale) if scale else math.inf
+    scale = max(abs(_plain(one)) for one in sizes)
+    if not scale:
+        return math.inf
+    (a, b), (c, d) = _plain(gap).as_integer_ratio(), scale.as_integer_ratio()
+    above, below = a * d, b * c
+    try:
+        nearest = above / below  # of integers: rounded once
+    except OverflowError:
+        return up(Fraction(above, below))
+    a, b = nearest.as_integer_ratio()
+    return math.nextafter(nearest, math.inf) if a * below < above * b else nearest
 
 
-def _fraction(value: Any) -> Fraction:
-    return Fraction((value.item() if isinstance(value, np.generic) else value) or 0)
+def _plain(value: Any) -> int | float:
+    return (value.item() if isinstance(value, np.generic) else value) or 0
 
 
 def _directed(x: Real, y: Real, side: int) -> Array:

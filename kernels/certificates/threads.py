@@ -2,19 +2,20 @@
 
 import contextlib
 import functools
+import math
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
-from kernels.problems.metrics import THREADS
+from kernels.problems.metrics import CORES, THREADS
 
 PIECES = 2
 """Pieces for each thread: one that another process keeps from its core leaves the others less to wait for."""
 
 
-def in_threads(work: Callable[..., None], ends: list[int], given: tuple[Any, ...]) -> None:
-    """`work(first, last, *given)` for each two neighbours of `ends`, in this thread and in others.
+def in_threads(work: Callable[..., None], ends: list[int], given: tuple[Any, ...], threads: int | None = None) -> None:
+    """`work(first, last, *given)` for each two neighbours of `ends`, in THREADS or `threads` threads, this one too.
 
     A thread takes the next piece when it is done with one. Whoever calls does not wait for a thread that has not begun,
     so that these may be called from one another.
@@ -27,7 +28,7 @@ def in_threads(work: Callable[..., None], ends: list[int], given: tuple[Any, ...
 
     beside: list[Future[None]] = []
     with contextlib.suppress(RuntimeError):  # no more threads: then there are fewer
-        for _ in range(min(THREADS, len(ends) - 1) - 1):
+        for _ in range(min(threads or THREADS, len(ends) - 1) - 1):
             beside.append(_threads().submit(some))
     some()
     for one in beside:
@@ -35,12 +36,21 @@ def in_threads(work: Callable[..., None], ends: list[int], given: tuple[Any, ...
             one.result()
 
 
-def cut(count: int, work: int, at_least: int) -> list[int]:
-    """The ends of pieces of `count` things of `work` in all, of `at_least` each."""
-    pieces = max(1, min(PIECES * THREADS, work // at_least))
+def cut(count: int, work: int, at_least: int, threads: int | None = None) -> list[int]:
+    """The ends of pieces of `count` things of `work` in all, of `at_least` each, for THREADS or `threads`."""
+    pieces = max(1, min(PIECES * (threads or THREADS), work // at_least))
     return [count * k // pieces for k in range(pieces + 1)]
+
+
+def threads_for(work: int, a_wake: int, at_most: int) -> int:
+    """How many threads take the least time for so much work, where to wake one takes as long as `a_wake` of it.
+
+    Threads are woken one after the other: t of them need work / t + t a_wake.
+    """
+    return max(1, min(at_most, 1 + math.isqrt(work // a_wake)))
 
 
 @functools.cache
 def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max(1, THREADS - 1), "proofs")
+    """As many as anybody asks for at once: a thread is made when there is something to do for it, and then stays."""
+    return ThreadPoolExecutor(max(2, THREADS, CORES) - 1, "proofs")

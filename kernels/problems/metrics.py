@@ -26,7 +26,8 @@ BLOCK = 1 << 19
 FINE = 1 << 20
 """Coordinates of all pairs up to which the machine's widest floats are used, so that costs come correctly rounded."""
 MOST_COORDINATE, MOST_INTEGER = 1e100, 2**53
-THREADS = min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+THREADS = min(4, CORES)
 
 
 def check_points(metric: str, x: Costs, y: Costs) -> None:

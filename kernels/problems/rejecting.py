@@ -1,5 +1,6 @@
 """Assignments whose rows and columns may stay unassigned at a price, and problems of any sizes without padding."""
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -20,6 +21,7 @@ from kernels.problems.arrays import (
     is_masked,
     numeric,
     permitted,
+    untouched,
 )
 from kernels.problems.assignment import check_range
 from kernels.problems.seen import seen_of
@@ -57,11 +59,17 @@ class Rejecting:
     extents: tuple[int, int] = (0, 0)
     strict: bool = False
 
-    @property
+    @functools.cached_property
     def starts(self) -> Indices:
-        """(count + 1, 3): where each problem's entries, rows and columns begin in the flat arrays, and the ends."""
-        counts = np.column_stack([self.sizes[:, 0] * self.sizes[:, 1], self.sizes])
-        return np.concatenate([np.zeros((1, 3), np.int64), np.cumsum(counts, axis=0)])
+        """(count + 1, 3): where each problem's entries, rows and columns begin in the flat arrays, and the ends.
+
+        Made once for all who ask, and not to be written to.
+        """
+        starts = np.zeros((len(self.sizes) + 1, 3), np.int64)
+        np.multiply(self.sizes[:, 0], self.sizes[:, 1], out=starts[1:, 0])
+        starts[1:, 1:] = self.sizes
+        np.cumsum(starts, axis=0, out=starts)
+        return untouched(starts)
 
     def matrix(self, k: int, starts: Indices | None = None) -> Costs:
         """The costs of problem k (n_rows, n_cols), a view."""

@@ -14,7 +14,7 @@ import pytest
 
 from kernels import Array
 from kernels.certificates import threads
-from kernels.certificates.rejecting import many
+from kernels.certificates.rejecting import many, sums
 from kernels.certificates.rejecting.many import MANY, judged_together
 from kernels.certificates.rejecting.proof import Answer, Proof, judged
 from kernels.problems import FORBIDDEN, UNASSIGNED, Rejecting
@@ -177,8 +177,10 @@ def test_many_proofs_are_those_of_fractions(dtype: type) -> None:
 
 
 def test_threads_prove_what_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(many, "AT_ONCE", 1 << 8)
-    monkeypatch.setattr(threads, "THREADS", 3)
+    monkeypatch.setattr(many, "A_WAKE", 1 << 8)
+    monkeypatch.setattr(many, "A_PIECE", 1 << 8)
+    monkeypatch.setattr(sums, "most_threads", lambda: 3)
+    monkeypatch.setattr(threads, "CORES", 3)
     threads._threads.cache_clear()
     for seed in range(12):
         compared(seed, np.float64, 60, 12)

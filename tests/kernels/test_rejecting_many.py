@@ -1,6 +1,7 @@
 """Proofs of many problems in compiled loops, beside the same proofs one problem after the other."""
 
 from dataclasses import asdict
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from kernels.certificates.rejecting.proof import judged
 from kernels.certificates.rejecting.reading import answer_of, endings
 from kernels.certificates.rejecting.table import Table
 from kernels.certificates.rejecting.whole import certificate
+from kernels.certificates.rounded import down, up
 from kernels.problems import FORBIDDEN, Rejecting
 from tests.kernels.test_rejecting import flat, frames
 
@@ -118,6 +120,24 @@ def test_few_problems_need_a_second_look(kind: str, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(many, "_one", noted)
     assert certify(problem, solution).holds
     assert len(again) < 30
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize("kind", ["boxes", "normal", "wide"])
+def test_sums_over_all_problems_are_rounded_once(kind: str, maximize: bool) -> None:
+    problem, solution = answered(kind, 11, maximize, 300)
+    words, answer = endings(problem, solution), answer_of(problem, solution)
+    assert not isinstance(words, str)
+    assert not isinstance(answer, str)
+    found = judged_together(problem, answer, words, lambda done: None)
+    if kind == "boxes":
+        assert found.sums is not None  # else this is about nothing
+    if found.sums is not None:
+        exact = [sum(map(Fraction, values), Fraction(0)) for values in (found.objectives, found.bounds)]  # type: ignore[arg-type]
+        weak = (down(exact[0]), up(exact[1])) if maximize else (up(exact[0]), down(exact[1]))
+        assert (found.sums.objective, found.sums.bound) == weak
+    found[3] = judged(problem, answer, words, lambda done: None)[3]
+    assert found.sums is None  # nobody has added up what is there now
 
 
 def test_words_of_a_stopped_batch_are_kept() -> None:

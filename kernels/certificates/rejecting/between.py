@@ -29,36 +29,24 @@ def with_costs(problem: PointRejecting) -> Rejecting:
     """The same problem with its costs in float64."""
     from kernels.certificates.rejecting import pair_loops as loops
 
-    found = np.empty(problem.entries)
-    metric, begins, ahead, x, y = pairs_of(problem)
-    lines = len(begins) - 1
-    ends = cut(lines, len(found), AT_ONCE)
-    if lines:
-        even = np.linspace(0, len(found), len(ends))[1:-1]
-        ends = [0, *np.searchsorted(begins, even).tolist(), lines]
-
-    def write(first: int, last: int) -> None:
-        loops.write(metric, first, last, begins, ahead, x, y, found)
-
-    in_threads(write, ends, ())
+    starts = problem.starts
+    found = np.empty(int(starts[-1, 0]))
+    in_threads(loops.write, _rows_at(starts, cut(len(found), len(found), AT_ONCE)), (*points_of(problem), found))
     return problem.written_out(found)
 
 
-def pairs_of(problem: PointRejecting) -> tuple[int, Array, Array, Array, Array]:
-    """What the loops are told of a problem: its metric, `begins`, `ahead`, x and y."""
+def _rows_at(starts: Array, entries: list[int]) -> list[int]:
+    """The rows, counted over all problems, that have these entries; the last is beyond them all."""
+    owner = np.searchsorted(starts[1:, 0], entries[:-1], side="right")
+    owner = np.minimum(owner, len(starts) - 2)
+    ahead, wide = np.array(entries[:-1]) - starts[owner, 0], starts[owner + 1, 2] - starts[owner, 2]
+    return [0, *(starts[owner, 1] + ahead // np.maximum(wide, 1))[1:].tolist(), int(starts[-1, 1])]
+
+
+def points_of(problem: PointRejecting) -> tuple[int, Array, Array, Array]:
+    """What the loops are told of a problem: its metric, x, y and `starts`."""
     points = problem.points
-    x, y = _read(points.x), _read(points.y.T if points.metric == "iou" else points.y)
-    ahead, wide = _lines(problem.sizes)
-    begins = np.concatenate([[0], np.cumsum(wide)])
-    return METRICS.index(points.metric), untouched(begins), untouched(ahead), x, y
-
-
-def _lines(sizes: Array) -> tuple[Array, Array]:
-    """Of each row its first column among all columns, and how many it has."""
-    return (
-        np.repeat(np.cumsum(sizes[:, 1]) - sizes[:, 1], sizes[:, 0]),
-        np.repeat(sizes[:, 1], sizes[:, 0]),
-    )
+    return METRICS.index(points.metric), _read(points.x), _read(points.y), untouched(problem.starts)
 
 
 def _read(cloud: Array) -> Array:

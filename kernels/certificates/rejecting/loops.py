@@ -8,58 +8,31 @@ negative, or a branch, keeps it from that. Nor does it for the least of several 
 with the least of their lines one by one, for many lines at once. Where lines are rows, tiles are turned first.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from kernels.compiling import njit
+from kernels.certificates.rejecting.sums import (
+    ALONE,
+    LEFT,
+    MISSING,
+    MISSING_COLUMNS,
+    UNBOUNDED,
+    VIOLATION,
+    added,
+    conclude,
+    inlined,
+    jit,
+    turned,
+    two_sum,
+)
 from kernels.problems.arrays import Array
 
-F = TypeVar("F", bound=Callable[..., Any])
 NONE = -1
 """The column of a row that is left."""
-OBJECTIVE, BOUND, VIOLATION = 0, 3, 6
-"""Where they begin in `sums`. A sum takes three places: itself in working precision, the sum of its errors, and about
-how far off that is at most."""
-MISSING_ROWS, MISSING_COLUMNS, LEFT, UNBOUNDED, ALONE = range(5)
-"""Places in `counts`: lines that must be paired and are not, of each side; lines that are left; lines that nothing
-bounds from below; whether the pairs are none."""
 TILE, ABREAST = 64, 8
 """Lines and entries of a tile. Lines are looked at in multiples of the second, for no vector to be left incomplete;
 what the last of them come to is not read."""
-
-
-def jit(function: F) -> F:
-    """Compile on first call, cached on disk, without the GIL, in strict IEEE 754."""
-    return njit(cache=True, nogil=True, error_model="numpy")(function)
-
-
-def inlined(function: F) -> F:
-    """Compile into whatever compiled function calls it."""
-    return njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function)
-
-
-@inlined
-def two_sum(x: Any, y: Any) -> Any:
-    """(s, e) with s = x + y rounded to nearest and s + e = x + y exactly; e is 0 for integers."""
-    s = x + y
-    t = s - x
-    return s, (x - (s - t)) + (y - t)
-
-
-@inlined
-def added(total: Any, term: Any) -> Any:
-    """A sum with one more term."""
-    first, error = two_sum(total[0], term)
-    second, beyond = two_sum(total[1], error)
-    return first, second, total[2] + abs(beyond)
-
-
-@inlined
-def turned(value: Any, maximize: bool) -> Any:
-    """In min form."""
-    return -value if maximize else value
 
 
 @inlined
@@ -79,48 +52,68 @@ def usable(price: Any, cap: Any, most: Any) -> Any:
 
 @jit
 def prove(
-    first: int, last: int, starts: Array, maximize: bool, barred: Any, worst: Any, most: Any, costs: Array,
-    leaving: tuple[Array, Array], duals: tuple[Array, Array], assignment: Array, sums: Array, sizes: Array,
+    first: int, last: int, costs: Array, starts: Array, maximize: bool, barred: Any, worst: Any, most: Any,
+    leaving: tuple[Array, Array], duals: tuple[Array, Array], assignment: Array, claimed: Array, told: Array,
     counts: Array,
 ) -> None:  # fmt: skip
-    """Objective, bound and violation of the problems from `first` to before `last`, in min form.
+    """Objective, bound, gap and violation of the problems from `first` to before `last`.
 
     Pairs of arrays are those of all rows and of all columns, in the sense of the problem. `barred` marks a forbidden
     integer and a line that must be paired; it is None among floats, where an infinity does. `worst` is what a line
-    without an entry has, `most` the largest price of use. `sums` (count, 7) and `counts` (count, 5): see above.
-    `sizes` (count,): about the sum of all terms' sizes.
+    without an entry has, `most` the largest price of use. `claimed` (count,) says which are called optimal. `told`
+    (count, 4) and `counts` (count, 6): see above.
     """
+    room, used = room_for(starts, first, last, told)
+    tile = np.zeros((TILE, TILE), costs.dtype)
+    for k in range(first, last):
+        prove_one(
+            k, starts, maximize, barred, worst, most, costs, starts[k, 0], leaving, duals, assignment, claimed, room,
+            used, tile, told, counts,
+        )  # fmt: skip
+
+
+@inlined
+def room_for(starts: Array, first: int, last: int, like: Array) -> tuple[Array, Array]:
+    """Of lines of the longest problem, in the type of `like`, and marks of its columns."""
     longest = 1
     for k in range(first, last):
         longest = max(longest, max(starts[k + 1, 1] - starts[k, 1], starts[k + 1, 2] - starts[k, 2]))
-    room, used = np.empty((5, longest + ABREAST), sums.dtype), np.empty(longest, np.int8)
-    tile, nothing = np.zeros((TILE, TILE), costs.dtype), sums.dtype.type(0)
-    for k in range(first, last):
-        at, end = starts[k], starts[k + 1]
-        n, m = end[1] - at[1], end[2] - at[2]
-        tops = room[0, :n], room[1, :m]
-        for i in range(n):
-            tops[0][i] = reduced(leaving[0][at[1] + i], nothing, maximize, barred, worst)
-        for j in range(m):
-            tops[1][j] = reduced(leaving[1][at[2] + j], nothing, maximize, barred, worst)
-        given = duals[0][at[1] : end[1]], duals[1][at[2] : end[2]]
-        short, long = (0, 1) if n <= m else (1, 0)
-        price, high, low = room[2, : max(n, m)], room[3], room[4]
-        for j in range(price.size):
-            price[j] = usable(turned(given[long][j], maximize), tops[long][j], most)
-        if n <= m:
-            least_of_rows(costs, at[0], n, maximize, barred, worst, price, tile, high, low)
-        else:
-            least_of_columns(costs, at[0], m, m, maximize, barred, worst, price, high, low)
-        matrix, chosen = costs[at[0] : end[0]].reshape((n, m)), assignment[at[1] : end[1]]
-        sizes[k] = add_pairs(matrix, chosen, maximize, barred, worst, tops, used[:m], sums[k], counts[k])
-        sizes[k] += add_lines(tops[short], worst, price, high, low, sums[k], counts[k])
-        over = nothing
-        for i in range(min(n, m)):
-            over = max(over, beyond(turned(given[short][i], maximize), high[i], worst, most))
-        for j in range(price.size):
-            over = max(over, beyond(turned(given[long][j], maximize), tops[long][j], worst, most))
-        sums[k, VIOLATION] = over
+    return np.empty((5, longest + ABREAST), like.dtype), np.empty(longest, np.int8)
+
+
+@inlined
+def prove_one(
+    k: int, starts: Array, maximize: bool, barred: Any, worst: Any, most: Any, costs: Array, entry: int,
+    leaving: tuple[Array, Array], duals: tuple[Array, Array], assignment: Array, claimed: Array, room: Array,
+    used: Array, tile: Array, told: Array, counts: Array,
+) -> None:  # fmt: skip
+    """Of problem k, whose costs begin at `entry`."""
+    at, end, nothing = starts[k], starts[k + 1], told.dtype.type(0)
+    n, m = end[1] - at[1], end[2] - at[2]
+    tops = room[0, :n], room[1, :m]
+    for i in range(n):
+        tops[0][i] = reduced(leaving[0][at[1] + i], nothing, maximize, barred, worst)
+    for j in range(m):
+        tops[1][j] = reduced(leaving[1][at[2] + j], nothing, maximize, barred, worst)
+    given = duals[0][at[1] : end[1]], duals[1][at[2] : end[2]]
+    short, long = (0, 1) if n <= m else (1, 0)
+    price, high, low = room[2, : max(n, m)], room[3], room[4]
+    for j in range(price.size):
+        price[j] = usable(turned(given[long][j], maximize), tops[long][j], most)
+    if n <= m:
+        least_of_rows(costs, entry, n, maximize, barred, worst, price, tile, high, low)
+    else:
+        least_of_columns(costs, entry, m, m, maximize, barred, worst, price, high, low)
+    matrix, chosen = costs[entry : entry + n * m].reshape((n, m)), assignment[at[1] : end[1]]
+    objective, of_pairs = add_pairs(matrix, chosen, maximize, barred, worst, tops, used[:m], told[k], counts[k])
+    bound, of_lines = add_lines(tops[short], worst, price, high, low, counts[k])
+    over = nothing
+    for i in range(min(n, m)):
+        over = max(over, beyond(turned(given[short][i], maximize), high[i], worst, most))
+    for j in range(price.size):
+        over = max(over, beyond(turned(given[long][j], maximize), tops[long][j], worst, most))
+    told[k, VIOLATION] = over
+    conclude(objective, bound, of_pairs + of_lines, maximize, barred, claimed[k], told[k], counts[k])
 
 
 @inlined
@@ -135,10 +128,14 @@ def beyond(dual: Any, allowed: Any, worst: Any, most: Any) -> Any:
 @jit
 def add_pairs(
     matrix: Array, chosen: Array, maximize: bool, barred: Any, worst: Any, tops: tuple[Array, Array], used: Array,
-    sums: Array, counts: Array,
-) -> float:  # fmt: skip
-    """Add up the pairs and the prices of the lines that are left; returns about the sum of their sizes."""
-    total, size = (sums[0], sums[1], sums[2]), 0.0
+    like: Array, counts: Array,
+) -> Any:  # fmt: skip
+    """Add up the pairs and the prices of the lines that are left, in the type of `like`.
+
+    Returns what `added` keeps of the sum, and about the sum of their sizes.
+    """
+    nothing = like.dtype.type(0)
+    total, size = (nothing, nothing, nothing), 0.0
     for j in range(used.size):
         used[j] = 0
     for i in range(chosen.size):
@@ -147,17 +144,17 @@ def add_pairs(
             counts[LEFT] += 1
             term = tops[0][i]
             if term == worst:
-                counts[MISSING_ROWS] += 1
+                counts[MISSING] += 1
                 continue
         else:
             if j < 0 or j >= used.size or used[j]:
                 counts[ALONE] = 1
-                return 0.0
+                return total, 0.0
             used[j] = 1
-            term = reduced(matrix[i, j], sums.dtype.type(0), maximize, barred, worst)
+            term = reduced(matrix[i, j], nothing, maximize, barred, worst)
             if not abs(term) < worst:
                 counts[ALONE] = 1
-                return 0.0
+                return total, 0.0
         total = added(total, term)
         size += abs(term)
     for j in range(used.size):
@@ -168,17 +165,17 @@ def add_pairs(
             else:
                 total = added(total, tops[1][j])
                 size += abs(tops[1][j])
-    sums[OBJECTIVE], sums[OBJECTIVE + 1], sums[OBJECTIVE + 2] = total
-    return size
+    return total, size
 
 
 @jit
-def add_lines(top: Array, worst: Any, price: Array, high: Array, low: Array, sums: Array, counts: Array) -> float:
+def add_lines(top: Array, worst: Any, price: Array, high: Array, low: Array, counts: Array) -> Any:
     """Let each line take its price of leaving where that is less, and add up lines and prices; returns as `add_pairs`.
 
     An error that is not needed becomes 0.
     """
-    total, size = (sums[BOUND], sums[BOUND + 1], sums[BOUND + 2]), 0.0
+    nothing = high.dtype.type(0)
+    total, size = (nothing, nothing, nothing), 0.0
     for i in range(top.size):
         rest = low[i]
         if top[i] < high[i] or (top[i] == high[i] and rest > 0) or not rest < worst:
@@ -193,8 +190,7 @@ def add_lines(top: Array, worst: Any, price: Array, high: Array, low: Array, sum
     for j in range(price.size):
         total = added(total, price[j])
         size += abs(price[j])
-    sums[BOUND], sums[BOUND + 1], sums[BOUND + 2] = total
-    return size
+    return total, size
 
 
 @jit

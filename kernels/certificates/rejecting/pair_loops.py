@@ -1,8 +1,7 @@
 """Costs of pairs of points, compiled: a pair at a time, each from its two points.
 
-The rows of all problems are counted through. Row i has the entries from `begins[i]` on, and the columns from `ahead[i]`
-on, where x (rows, d) and y (columns, d) hold the points; of boxes y is turned, (4, columns). Nothing here is allowed to
-reorder or to fuse: the flags that permit LLVM that are left out.
+Of a problem, or of some of its rows, x (rows, d) and y (columns, d) hold the points, and `found` takes the costs row by
+row. Nothing here is allowed to reorder or to fuse: the flags that permit LLVM that are left out.
 """
 
 import math
@@ -10,14 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from kernels.certificates.rejecting.loops import inlined, jit, prove
+from kernels.certificates.rejecting.loops import ABREAST, TILE, prove_one, room_for
+from kernels.certificates.rejecting.sums import inlined, jit
 from kernels.problems.arrays import Array
 
 BOXES, SQUARES, ROOTS, SIZES = range(4)
 """What says by which of these functions costs are worked out."""
-AT_A_TIME = 1 << 13
-"""Costs, at least, that are worked out before they are looked at: they stay in the core's cache, and are so few bytes
-that no pages are mapped and found for each call."""
 
 
 @inlined
@@ -27,14 +24,17 @@ def least(a: float, b: float) -> float:
 
 
 @jit
-def boxes(first: int, last: int, begins: Array, ahead: Array, x: Array, y: Array, found: Array) -> None:
-    """1 - intersection over union of the rows from `first` to before `last` with their columns."""
-    for i in range(first, last):
+def boxes(x: Array, y: Array, sides: Array, found: Array) -> None:
+    """1 - intersection over union; `sides` (4, columns at least) is room for y, turned."""
+    count = len(y)
+    for j in range(count):
+        for k in range(4):
+            sides[k, j] = y[j, k]
+    left, low, right, top = sides[0, :count], sides[1, :count], sides[2, :count], sides[3, :count]
+    for i in range(len(x)):
         x1, y1, x2, y2 = x[i, 0], x[i, 1], x[i, 2], x[i, 3]
         across, down = x2 - x1, y2 - y1
-        own = found[begins[i] : begins[i + 1]]
-        left, low = y[0][ahead[i] : ahead[i] + own.size], y[1][ahead[i] : ahead[i] + own.size]
-        right, top = y[2][ahead[i] : ahead[i] + own.size], y[3][ahead[i] : ahead[i] + own.size]
+        own = found[i * count : (i + 1) * count]
         for j in range(own.size):
             wide, tall = right[j] - left[j], top[j] - low[j]
             shared = least(least(across, wide), least(x2 - left[j], right[j] - x1))
@@ -45,81 +45,90 @@ def boxes(first: int, last: int, begins: Array, ahead: Array, x: Array, y: Array
 
 
 @jit
-def squares(first: int, last: int, begins: Array, ahead: Array, x: Array, y: Array, found: Array) -> None:
+def squares(x: Array, y: Array, found: Array) -> None:
     """Sums of squared differences, coordinate by coordinate."""
-    for i in range(first, last):
-        own = found[begins[i] : begins[i + 1]]
-        others = y[ahead[i] : ahead[i] + own.size]
+    for i in range(len(x)):
+        own = found[i * len(y) : (i + 1) * len(y)]
         for j in range(own.size):
             total = 0.0
             for k in range(x.shape[1]):
-                apart = others[j, k] - x[i, k]
+                apart = y[j, k] - x[i, k]
                 total = total + apart * apart
             own[j] = total
 
 
 @jit
-def roots(first: int, last: int, begins: Array, ahead: Array, x: Array, y: Array, found: Array) -> None:
+def roots(x: Array, y: Array, found: Array) -> None:
     """Their roots."""
-    squares(first, last, begins, ahead, x, y, found)
-    own = found[begins[first] : begins[last]]
-    for at in range(own.size):
-        own[at] = math.sqrt(own[at])
+    squares(x, y, found)
+    for at in range(len(x) * len(y)):
+        found[at] = math.sqrt(found[at])
 
 
 @jit
-def sizes(first: int, last: int, begins: Array, ahead: Array, x: Array, y: Array, found: Array) -> None:
+def sizes(x: Array, y: Array, found: Array) -> None:
     """Sums of the sizes of differences, coordinate by coordinate."""
-    for i in range(first, last):
-        own = found[begins[i] : begins[i + 1]]
-        others = y[ahead[i] : ahead[i] + own.size]
+    for i in range(len(x)):
+        own = found[i * len(y) : (i + 1) * len(y)]
         for j in range(own.size):
             total = 0.0
             for k in range(x.shape[1]):
-                total = total + np.abs(others[j, k] - x[i, k])
+                total = total + np.abs(y[j, k] - x[i, k])
             own[j] = total
 
 
-@jit
-def write(
-    metric: int, first: int, last: int, begins: Array, ahead: Array, x: Array, y: Array, found: Array
-) -> None:  # fmt: skip
-    """The costs of the rows from `first` to before `last`."""
+@inlined
+def work_out(metric: int, x: Array, y: Array, sides: Array, found: Array) -> None:
+    """The costs of some rows of a problem with all its columns."""
     if metric == BOXES:
-        boxes(first, last, begins, ahead, x, y, found)
+        boxes(x, y, sides, found)
     elif metric == SQUARES:
-        squares(first, last, begins, ahead, x, y, found)
+        squares(x, y, found)
     elif metric == ROOTS:
-        roots(first, last, begins, ahead, x, y, found)
+        roots(x, y, found)
     else:
-        sizes(first, last, begins, ahead, x, y, found)
+        sizes(x, y, found)
+
+
+@inlined
+def most_of(starts: Array, side: int, first: int, last: int) -> int:
+    """The most entries (side 0), rows (1) or columns (2) that a problem from `first` to before `last` has."""
+    most = 0
+    for k in range(first, last):
+        most = max(most, starts[k + 1, side] - starts[k, side])
+    return most
+
+
+@jit
+def write(first: int, last: int, metric: int, x: Array, y: Array, starts: Array, found: Array) -> None:
+    """The costs of the rows from `first` to before `last`, counted over all problems."""
+    sides, k = np.empty((4, most_of(starts, 2, 0, len(starts) - 1))), 0
+    while first < last:
+        stop, begin, end = min(last, starts[k + 1, 1]), starts[k, 2], starts[k + 1, 2]
+        if stop > first:
+            at = starts[k, 0] + (first - starts[k, 1]) * (end - begin)
+            work_out(metric, x[first:stop], y[begin:end], sides, found[at : at + (stop - first) * (end - begin)])
+            first = stop
+        k += 1
 
 
 @jit
 def prove_pairs(
-    first: int, last: int, metric: int, begins: Array, ahead: Array, x: Array, y: Array, starts: Array, maximize: bool,
-    barred: Any, worst: Any, most: Any, leaving: tuple[Array, Array], duals: tuple[Array, Array], assignment: Array,
-    sums: Array, terms: Array, counts: Array,
+    first: int, last: int, metric: int, x: Array, y: Array, starts: Array, maximize: bool, barred: Any, worst: Any,
+    most: Any, leaving: tuple[Array, Array], duals: tuple[Array, Array], assignment: Array, claimed: Array,
+    told: Array, counts: Array,
 ) -> None:  # fmt: skip
-    """`loops.prove` of the problems from `first` to before `last`, whose costs are worked out a few problems at a time.
+    """`loops.prove` of the problems from `first` to before `last`, each after its costs are worked out.
 
-    `terms` is its `sizes`; all else is as there and above.
+    So these stay in the core's cache, and no pages are mapped and found for them in each call.
     """
-    longest = 0
+    room, used = room_for(starts, first, last, told)
+    made, sides = np.empty(most_of(starts, 0, first, last) + ABREAST), np.empty((4, most_of(starts, 2, first, last)))
+    tile = np.zeros((TILE, TILE), made.dtype)
     for k in range(first, last):
-        longest = max(longest, starts[k + 1, 0] - starts[k, 0])
-    made = np.empty(AT_A_TIME + longest)
-    while first < last:
-        stop = first + 1
-        while stop < last and starts[stop, 0] - starts[first, 0] < AT_A_TIME:
-            stop += 1
-        at, rows = starts[first, 0], slice(starts[first, 1], starts[stop, 1])
-        own = starts[first : stop + 1].copy()
-        own[:, 0] -= at
-        lines = begins[starts[first, 1] : starts[stop, 1] + 1] - at
-        write(metric, 0, rows.stop - rows.start, lines, ahead[rows], x[rows], y, made)
-        prove(
-            0, stop - first, own, maximize, barred, worst, most, made, leaving, duals, assignment,
-            sums[first:stop], terms[first:stop], counts[first:stop],
+        at, end = starts[k], starts[k + 1]
+        work_out(metric, x[at[1] : end[1]], y[at[2] : end[2]], sides, made)
+        prove_one(
+            k, starts, maximize, barred, worst, most, made, 0, leaving, duals, assignment, claimed, room, used, tile,
+            told, counts,
         )  # fmt: skip
-        first = stop

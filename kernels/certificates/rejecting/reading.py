@@ -20,6 +20,8 @@ def endings(problem: Rejecting, solution: Solution) -> list[Termination] | str:
     if codes.shape != (count,) or codes.dtype.kind not in "iu":
         return "the problems' endings have the wrong shape or dtype"
     given = codes.tolist()
+    if given and given.count(given[0]) == count:
+        return [WORDS[given[0]]] * count if given[0] in WORDS else "a problem's ending is none"
     if not WORDS.keys() >= set(given):
         return "a problem's ending is none"
     return [WORDS[code] for code in given]
@@ -42,7 +44,7 @@ def answer_of(problem: Rejecting, solution: Solution) -> Answer | str:
 def _shape(problem: Rejecting, side: int) -> tuple[int, ...]:
     if problem.form == "batch":
         return len(problem.sizes), problem.extents[side]
-    return (int(problem.sizes[:, side].sum()),)
+    return (int(problem.starts[-1, side + 1]),)
 
 
 def _words(problem: Rejecting, finer: Array | None, side: int) -> Array | None:

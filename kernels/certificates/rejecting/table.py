@@ -5,27 +5,37 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernels.certificates.rejecting.proof import Proof
+from kernels.problems import Array
 from kernels.solution import Number, Termination
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Over all problems, floats, each rounded to its weak side."""
+
+    objective: float
+    bound: float
 
 
 @dataclass
 class Table:
-    """What `Proof` holds of one problem, as a list of all.
+    """What `Proof` holds of one problem, as a list of all. Of what an answer does not list, an array will do.
 
     `open`: the problems without an objective, a bound or a gap, which have None there. `whys` and `claims`: of the few
-    problems that have one, by number.
+    problems that have one, by number. `sums`: where somebody has added up all objectives and bounds of this table.
     """
 
     ended: list[Termination]
     objectives: list[Number | None]
     bounds: list[Number | None]
     gaps: list[Number | None]
-    violations: list[Number]
-    unassigned: list[int]
-    left: list[int]
+    violations: list[Number] | Array
+    unassigned: list[int] | Array
+    left: list[int] | Array
     open: set[int] = field(default_factory=set)
     whys: dict[int, str] = field(default_factory=dict)
     claims: dict[int, str] = field(default_factory=dict)
+    sums: Sums | None = None
 
     @classmethod
     def of(cls, proofs: list[Proof]) -> "Table":
@@ -42,21 +52,29 @@ class Table:
 
     def __iter__(self) -> Iterator[Proof]:
         """One by one."""
-        for k, ended in enumerate(self.ended):
-            yield Proof(
-                ended, self.objectives[k], self.bounds[k], self.gaps[k], self.violations[k], self.unassigned[k],
-                self.left[k], self.whys.get(k, ""), self.claims.get(k, ""),
-            )  # fmt: skip
+        for k, cells in enumerate(zip(*self._columns(), strict=True)):
+            cells += self.whys.get(k, ""), self.claims.get(k, "")
+            yield Proof(*cells)
 
     def __setitem__(self, k: int, proof: Proof) -> None:
+        self.sums = None
         for column, value in zip(self._columns(), _cells(proof), strict=True):
             column[k] = value
         self._note(k, proof)
 
     def _columns(self) -> list[list[Any]]:
+        """All as lists, from now on."""
+        self.violations, self.unassigned, self.left = map(_listed, (self.violations, self.unassigned, self.left))
         return [
             self.ended, self.objectives, self.bounds, self.gaps, self.violations, self.unassigned, self.left,
         ]  # fmt: skip
+
+    def totals(self) -> tuple[Number, int, int]:
+        """The largest violation, how many pairs are missing and how many lines are left, of all problems."""
+        worst, unassigned, left = self.violations, self.unassigned, self.left
+        if isinstance(worst, list) or isinstance(unassigned, list) or isinstance(left, list):
+            return max(worst, default=0), sum(unassigned), sum(left)
+        return worst.max(initial=0).item(), int(unassigned.sum()), int(left.sum())
 
     def _note(self, k: int, proof: Proof) -> None:
         """What only some problems have."""
@@ -67,6 +85,10 @@ class Table:
             told.pop(k, None)
             if words:
                 told[k] = words
+
+
+def _listed(column: list[Any] | Array) -> list[Any]:
+    return column if isinstance(column, list) else column.tolist()
 
 
 def _cells(proof: Proof) -> tuple[Any, ...]:

@@ -17,17 +17,11 @@ def certificate(problem: Rejecting, solution: Solution, proofs: Table) -> Certif
     """
     exact, batch = problem.row_prices.dtype.kind == "i", problem.form != "one"
     sign = -1 if problem.maximize else 1
-    objectives, bounds = proofs.objectives, proofs.bounds
-    if batch and proofs.open:
-        known = [k for k, value in enumerate(objectives) if value is not None]
-        objectives, bounds = [objectives[k] for k in known], [bounds[k] for k in known]
-    any_ = bool(objectives) or not len(proofs)
-    objective = total(objectives, exact, sign) if any_ else None
-    bound = total(bounds, exact, -sign) if any_ else None
+    objective, bound = _summed(proofs, exact, batch, sign)
     gap: Number | None = None
     if objective is not None and bound is not None:
         gap = abs(objective - bound) if exact else sum_up([sign * objective, -sign * bound])
-    words = set(proofs.ended)
+    words, (violation, missing, left) = set(proofs.ended), proofs.totals()
     worst = max(words, key=WORST.index, default=Termination.OPTIMAL)
     broken = _broken(proofs, batch)
     return Certificate(
@@ -35,13 +29,26 @@ def certificate(problem: Rejecting, solution: Solution, proofs: Table) -> Certif
         bound=bound,
         gap_abs=gap,
         gap_rel=None if gap is None else share_up(gap, objective, bound),
-        max_violation=max(proofs.violations, default=0),
+        max_violation=violation,
         holds=not broken,
-        proved=broken or _claim(proofs, words, exact, batch),
-        facts=_facts(proofs, words, batch),
+        proved=broken or _claim(proofs, words, exact, batch, missing, left),
+        facts={"unassigned": missing, "left": left, **(_of_each(proofs, words) if batch else {})},
         termination=None if worst is solution.termination else worst,
         loose=Termination.CONVERGED in words,
     )
+
+
+def _summed(proofs: Table, exact: bool, batch: bool, sign: int) -> tuple[Number | None, Number | None]:
+    """Objective and bound of all problems."""
+    if proofs.sums is not None:
+        return proofs.sums.objective, proofs.sums.bound
+    objectives, bounds = proofs.objectives, proofs.bounds
+    if batch and proofs.open:
+        known = [k for k, value in enumerate(objectives) if value is not None]
+        objectives, bounds = [objectives[k] for k in known], [bounds[k] for k in known]
+    if proofs.open and not objectives:
+        return None, None
+    return total(objectives, exact, sign), total(bounds, exact, -sign)
 
 
 def _broken(proofs: Table, batch: bool) -> str:
@@ -62,14 +69,13 @@ def total(values: list[Number | None], exact: bool, side: int) -> Number | None:
     return finite(sum_up(known) if side > 0 else sum_down(known))
 
 
-def _claim(proofs: Table, words: set[Termination], exact: bool, batch: bool) -> str:
+def _claim(proofs: Table, words: set[Termination], exact: bool, batch: bool, missing: int, left: int) -> str:
     """What is proved, in one line."""
     refuted = sorted(proofs.claims.items())
     if refuted and len(refuted) == len(proofs):
         more = f", and {len(refuted) - 1} more" if len(refuted) > 1 else ""
         return f"problem 0: {refuted[0][1]}{more}" if batch else refuted[0][1]
     arithmetic = "in exact integers" if exact else "without rounding but of the last sums, outward"
-    left, missing = sum(proofs.left), sum(proofs.unassigned)
     claim = "optimal by duals" if words <= {Termination.OPTIMAL} else "a valid pairing and a dual bound"
     claim = f"a valid pairing with {missing} pairs missing, and a dual bound" if missing else claim
     also = "".join(f"; problem {k}: {said}" for k, said in refuted[:1])
@@ -77,17 +83,13 @@ def _claim(proofs: Table, words: set[Termination], exact: bool, batch: bool) -> 
     return f"{claim}, {left} rows and columns left at their prices, recomputed {arithmetic}{also}"
 
 
-def _facts(proofs: Table, words: set[Termination], batch: bool) -> dict[str, Any]:
-    facts: dict[str, Any] = {"unassigned": sum(proofs.unassigned), "left": sum(proofs.left)}
-    if batch:
-        said = {word: word.value for word in words}
-        facts["problems"] = {
-            "terminations": [said[word] for word in proofs.ended],
-            "objectives": proofs.objectives,
-            "bounds": proofs.bounds,
-            "gaps": proofs.gaps,
-        }
-    return facts
+def _of_each(proofs: Table, words: set[Termination]) -> dict[str, Any]:
+    """What is told of each problem of a batch."""
+    said = {word: word.value for word in words}
+    alike = len(words) == 1
+    terminations = [*said.values()] * len(proofs) if alike else [said[word] for word in proofs.ended]
+    problems = {"objectives": proofs.objectives, "bounds": proofs.bounds, "gaps": proofs.gaps}
+    return {"problems": {"terminations": terminations, **problems}}
 
 
 def refused(why: str) -> Certificate:

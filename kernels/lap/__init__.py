@@ -112,9 +112,8 @@ def _build(inputs: Inputs, options: LapOptions) -> Problem:
 
 
 def _of_points(inputs: Inputs, options: LapOptions) -> PointAssignment | PointRejecting:
-    plain = LapOptions()
     for name in sorted(options.model_fields_set - OF_POINTS):
-        if getattr(options, name) != getattr(plain, name):
+        if getattr(options, name) != LapOptions.model_fields[name].default:
             raise InvalidProblem(name, "belongs to a matrix of costs, and x and y are given")
     if options.method in GPU_METHODS:
         raise InvalidProblem("method", f'is "{options.method}", which takes a matrix of costs; expected "auto"')

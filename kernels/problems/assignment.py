@@ -92,15 +92,24 @@ def check_range(
         InvalidProblem: HEADROOM * n_lines * largest leaves int64 (integers; beside forbidden entries with
             MASKED_HEADROOM) or float64 (floats).
     """
-    limit = MOST[dtype.kind]
-    headroom = MASKED_HEADROOM if masked else HEADROOM
-    most = int(limit) // (headroom * n_lines) if dtype.kind == "i" else float(limit) / (HEADROOM * n_lines)
+    most = _most(dtype, n_lines, masked)
     if largest > most:
         name = "int64" if dtype.kind == "i" else "float64"
         raise InvalidProblem(
             field,
             f"has an entry of magnitude {largest}; at this size the objective could overflow {name}: at most {most}",
         )
+
+
+def is_in_range(largest: int | float, dtype: np.dtype[np.generic], n_lines: int) -> bool:
+    """Whether `check_range` takes weights without forbidden integers."""
+    return largest <= _most(dtype, n_lines, False)
+
+
+def _most(dtype: np.dtype[np.generic], n_lines: int, masked: bool) -> int | float:
+    """The largest magnitude that sums of so many lines can have."""
+    limit, headroom = MOST[dtype.kind], MASKED_HEADROOM if masked else HEADROOM
+    return int(limit) // (headroom * n_lines) if dtype.kind == "i" else float(limit) / (HEADROOM * n_lines)
 
 
 def _beside(weights: Costs, maximize: bool, inputs: Inputs) -> ranges.Beside | None:

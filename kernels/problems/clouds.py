@@ -33,7 +33,8 @@ from kernels.problems.arrays import (
     is_masked,
     numeric,
 )
-from kernels.problems.assignment import check_range
+from kernels.problems.assignment import check_range, is_in_range
+from kernels.problems.derived import derived
 from kernels.problems.metrics import BOX, MOST_COORDINATE, MOST_INTEGER
 from kernels.problems.points import Points
 from kernels.problems.rejecting import (
@@ -41,7 +42,9 @@ from kernels.problems.rejecting import (
     PRICES,
     Form,
     Rejecting,
+    entries_of,
     largest_of,
+    longest_of,
     priced,
     refuse_what_does_not_fit,
     sizes_of,
@@ -95,34 +98,40 @@ def rejecting_points(inputs: Inputs, metric: str, maximize: bool, cost_limit: fl
         raise InvalidProblem("metric", f"is {metric}; beside {beside} expected one of {', '.join(ROUNDED)}")
     if other := sorted(set(inputs) - {"x", "y", "u0", "v0", "sizes", *PRICES}):
         raise InvalidProblem(other[0], "is given beside x and y; expected a matrix of costs, or points")
-    known = {name: _is_in_range(inputs.get(name, inputs.get("x"))) for name in ("x", "y")}
-    inputs = _apart(inputs)
+    known = [_is_in_range(inputs[name]) for name in ("x", "y") if name in inputs]
+    inputs, sizes = _apart(inputs)
     x, y = _cloud("x", inputs), _cloud("y", inputs)
-    form, sizes = _sizes(inputs, x, y)
+    form, sizes = _sizes(inputs, sizes, x, y)
     refuse_what_does_not_fit(inputs, maximize, cost_limit)
     x, y = _of_one_dimension(x, y)
-    for side, (name, cloud) in enumerate((("x", x), ("y", y))):
-        _check(name, cloud, metric, sizes[:, side] if form == "ragged" else None, known[name])
-    extents = int(sizes[:, 0].max(initial=0)), int(sizes[:, 1].max(initial=0))
-    some = bool((sizes[:, 0] * sizes[:, 1]).any())
+    counts = sizes if form == "ragged" else None
+    derived(lambda: _checked((x, y), metric, counts, (known[0], known[-1])), 1.0)
+    extents = longest_of(sizes)
+    some = entries_of(sizes, extents) > 0
     costs, prices, strict = priced(inputs, np.zeros(int(some)), (sizes, form, extents), maximize, cost_limit)
-    _check_sums(_largest(metric, x, y), prices, sizes, "cost_limit" if cost_limit is not None else "")
+    most, lines = _largest(metric, x, y), max(1, sum(extents))
+    if cost_limit is None or not is_in_range(max(abs(cost_limit), most), prices[0].dtype, lines):
+        _check_sums(most, prices, sizes, "cost_limit" if cost_limit is not None else "")
     dtype = np.result_type(x, y)
     points = Points(x.astype(dtype, copy=False), y.astype(dtype, copy=False), metric)
     return PointRejecting(costs[:0], sizes, prices[0], prices[1], maximize, form, extents, strict, points)
 
 
-def _apart(inputs: Inputs) -> Inputs:
-    """With `y`, where the points of all columns stand in `x` behind those of all rows. Both are views."""
+def _apart(inputs: Inputs) -> tuple[Inputs, Indices | None]:
+    """With `y`, where the points of all columns stand in `x` behind those of all rows. Both are views.
+
+    Also the sizes, where they were needed for that.
+    """
     both = inputs.get("x")
     if "y" in inputs or "sizes" not in inputs or not isinstance(both, np.ndarray) or not both.ndim:
-        return inputs
-    rows, columns = (sum(side) for side in sizes_of(inputs, (0,)).T.tolist())
+        return inputs, None
+    sizes = sizes_of(inputs, (0,))
+    rows, columns = sizes.sum(axis=0).tolist()
     if len(both) != rows + columns:
         raise InvalidProblem(
             "x", f"has {len(both)} points and y is left out; expected {rows + columns}, the sum of all sizes"
         )
-    return {**inputs, "x": both[:rows], "y": both[rows:]}
+    return {**inputs, "x": both[:rows], "y": both[rows:]}, sizes
 
 
 def _cloud(name: str, inputs: Inputs) -> Reals:
@@ -140,13 +149,15 @@ def _cloud(name: str, inputs: Inputs) -> Reals:
     return cloud.astype(np.float64)
 
 
-def _sizes(inputs: Inputs, x: Reals, y: Reals) -> tuple[Form, Indices]:
-    """The form, and rows and columns of each problem."""
+def _sizes(inputs: Inputs, sizes: Indices | None, x: Reals, y: Reals) -> tuple[Form, Indices]:
+    """The form, and rows and columns of each problem; `sizes` where they are known to add up."""
+    if sizes is not None:
+        return "ragged", sizes
     if "sizes" not in inputs:
         return "one", np.array([[len(x), len(y)]], np.int64)
     sizes = sizes_of(inputs, (0,))
-    for side, (name, cloud) in enumerate((("x", x), ("y", y))):
-        if len(cloud) != (total := sum(sizes[:, side].tolist())):
+    for side, (name, cloud, total) in enumerate(zip("xy", (x, y), sizes.sum(axis=0).tolist(), strict=True)):
+        if len(cloud) != total:
             raise InvalidProblem(name, f"has {len(cloud)} points; expected {total}, the sum of sizes[:, {side}]")
     return "ragged", sizes
 
@@ -167,6 +178,13 @@ def _is_in_range(given: object) -> bool:
     if seen is None or seen.plus or seen.minus or seen.low is None or seen.high is None:
         return False
     return isinstance(seen.low, float) and seen.low >= -MOST_COORDINATE and seen.high <= MOST_COORDINATE
+
+
+def _checked(clouds: tuple[Reals, Reals], metric: str, sizes: Indices | None, known: tuple[bool, bool]) -> float:
+    """1, after refusing what is no coordinate, or no box: `sizes` where there are several problems."""
+    for side, name in enumerate("xy"):
+        _check(name, clouds[side], metric, None if sizes is None else sizes[:, side], known[side])
+    return 1.0
 
 
 def _check(name: str, cloud: Reals, metric: str, counts: Indices | None, known: bool) -> None:
@@ -207,7 +225,7 @@ def _largest(metric: str, x: Reals, y: Reals) -> float:
     """No cost is above this."""
     if metric == "iou":
         return 1.0
-    apart = 2 * max(float(np.abs(cloud).max(initial=0.0)) for cloud in (x, y))
+    apart = 2 * max(max(-float(cloud.min()), float(cloud.max())) if cloud.size else 0.0 for cloud in (x, y))
     d: int = x.shape[1]
     most = {"sqeuclidean": d * apart * apart, "euclidean": math.sqrt(d) * apart, "cityblock": d * apart}
     return most[metric] * ROOM

@@ -1,5 +1,7 @@
 """Numbers that building a problem works out from large inputs, handed to whoever builds the same problem again.
 
+Of points it is one number: 1, once each of them was found to be what its metric takes.
+
 They are told in the order in which the build first asks for them. They are no input and nobody proves them. The size of
 the costs decides which number a strength in its units is. It stands in the answer, and the certificate is about the
 problem with that strength. Whoever verifies or audits an answer builds the problem without.

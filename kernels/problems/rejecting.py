@@ -23,7 +23,7 @@ from kernels.problems.arrays import (
     permitted,
     untouched,
 )
-from kernels.problems.assignment import check_range
+from kernels.problems.assignment import check_range, is_in_range
 from kernels.problems.seen import seen_of
 
 Form = Literal["one", "batch", "ragged"]
@@ -115,7 +115,8 @@ def rejecting_assignment(inputs: Inputs, maximize: bool, cost_limit: float | Non
     costs, sizes, form, extents = _laid_flat(inputs)
     refuse_what_does_not_fit(inputs, maximize, cost_limit)
     costs, prices, strict = priced(inputs, costs, (sizes, form, extents), maximize, cost_limit)
-    _check(costs, prices, sizes, maximize)
+    if cost_limit is None or not _is_fine(costs, cost_limit, extents):
+        _check(costs, prices, sizes, maximize)
     return Rejecting(costs, sizes, prices[0], prices[1], maximize, form, extents, strict)
 
 
@@ -129,9 +130,9 @@ def priced(
     sizes, form, extents = laid
     prices = [_line_prices(inputs, side, sizes, form, extents) for side in (0, 1)]
     strict = cost_limit is None and prices[0] is None and prices[1] is None
-    shorter = [sizes[:, 0] <= sizes[:, 1], sizes[:, 1] <= sizes[:, 0]]
     found: list[Array]
     if strict:
+        shorter = [sizes[:, 0] <= sizes[:, 1], sizes[:, 1] <= sizes[:, 0]]
         costs = costs.astype(np.int64) if costs.dtype.kind == "i" else costs
         must: Any = FORBIDDEN if costs.dtype.kind == "i" else (-np.inf if maximize else np.inf)
         zero = np.zeros((), costs.dtype if costs.dtype.kind == "i" else np.float64)
@@ -139,7 +140,7 @@ def priced(
         return costs, found, True
     if cost_limit is not None:
         limit = np.array(int(cost_limit) if _whole(cost_limit, costs) else cost_limit)
-        by_rows = shorter[0]
+        by_rows = sizes[:, 0] <= sizes[:, 1]
         one_sided = [by_rows, ~by_rows]
         prices = [np.repeat(np.where(one_sided[side], limit, limit * 0), sizes[:, side]) for side in (0, 1)]
     dtype = np.result_type(*(price for price in prices if price is not None))
@@ -177,13 +178,12 @@ def _laid_flat(inputs: Inputs) -> tuple[Costs, Indices, Form, tuple[int, int]]:
         return given, np.array([cost.shape], np.int64), "one", cost.shape
     sizes = sizes_of(inputs, cost.shape)
     if cost.ndim == 1:
-        if (empty := sizes == 0).any():
-            _refuse_many_empty_lines("sizes", int(sizes[empty.any(axis=1)].sum()))
-        each = sizes[:, 0] * sizes[:, 1]
-        entries = sum(each.tolist()) if (each > cost.size).any() else int(each.sum())  # which could leave int64
-        if entries != cost.size:
+        if sizes.min(initial=1) < 1:
+            _refuse_many_empty_lines("sizes", int(sizes[(sizes == 0).any(axis=1)].sum()))
+        extents = longest_of(sizes)
+        if (entries := entries_of(sizes, extents)) != cost.size:
             raise InvalidProblem("cost", f"has {cost.size} entries; expected {entries}, the sum of rows times columns")
-        return given, sizes, "ragged", (int(sizes[:, 0].max(initial=0)), int(sizes[:, 1].max(initial=0)))
+        return given, sizes, "ragged", extents
     if (sizes != cost.shape[1:]).any():
         inside = (np.arange(cost.shape[1]) < sizes[:, :1])[:, :, None] & (np.arange(cost.shape[2]) < sizes[:, 1:])[
             :, None
@@ -199,6 +199,19 @@ def _refuse_many_empty_lines(field: str, lines: int) -> None:
         )
 
 
+def longest_of(sizes: Indices) -> tuple[int, int]:
+    """The most rows and the most columns of a problem; 0 where there is none."""
+    rows, columns = sizes.max(axis=0, initial=0).tolist()
+    return rows, columns
+
+
+def entries_of(sizes: Indices, longest: tuple[int, int]) -> int:
+    """How many costs there are, which may be more than fit int64."""
+    if longest[0] * longest[1] * len(sizes) < 1 << 62:
+        return int(sizes[:, 0] @ sizes[:, 1])
+    return sum(rows * columns for rows, columns in sizes.tolist())
+
+
 def sizes_of(inputs: Inputs, shape: tuple[int, ...]) -> Indices:
     """Rows and columns of each problem, int64, of costs of that shape. Raises InvalidProblem."""
     if "sizes" not in inputs:
@@ -210,8 +223,8 @@ def sizes_of(inputs: Inputs, shape: tuple[int, ...]) -> Indices:
         raise InvalidProblem("sizes", f"has shape {sizes.shape} and dtype {sizes.dtype}; expected integers (count, 2)")
     if len(shape) == 3 and len(sizes) != shape[0]:
         raise InvalidProblem("sizes", f"has {len(sizes)} problems; expected {shape[0]}")
-    most = np.array(shape[1:]) if len(shape) == 3 else np.array([2**31 - 1] * 2)
-    if (bad := (sizes < 0) | (sizes > most)).any():
+    most = np.array(shape[1:] if len(shape) == 3 else [2**31 - 1] * 2)
+    if sizes.size and (sizes.min() < 0 or sizes.max() > most.min()) and (bad := (sizes < 0) | (sizes > most)).any():
         k = int(bad.any(axis=1).argmax())
         raise InvalidProblem("sizes", f"gives problem {k} the size {sizes[k].tolist()}; expected 0 to {most.tolist()}")
     return np.ascontiguousarray(sizes, dtype=np.int64)
@@ -269,6 +282,14 @@ def _check(costs: Costs, prices: list[Amounts], sizes: Indices, maximize: bool) 
     lines = max(1, int((sizes[:, 0] + sizes[:, 1]).max(initial=0)))
     kind = np.dtype(np.int64) if costs.dtype.kind == "i" else costs.dtype
     check_range("cost", largest, kind, lines, masked=is_masked(costs) or any(is_masked(price) for price in prices))
+
+
+def _is_fine(costs: Costs, cost_limit: float, extents: tuple[int, int]) -> bool:
+    """Whether it is known without a look at any number that `_check` refuses nothing: of costs seen as they came."""
+    seen = seen_of(costs)
+    if seen is None or seen.masked or not seen.allows(np.inf):
+        return False
+    return is_in_range(max(seen.largest, abs(cost_limit)), costs.dtype, max(1, sum(extents)))
 
 
 def _in_its_problem(costs: Costs, sizes: Indices, allow: float) -> str:

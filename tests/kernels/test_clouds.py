@@ -7,7 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import SOLVERS, Array, Certificate, Deadline, Device, InvalidProblem, Solution, recheck, solve_and_prove
+from kernels import (
+    SOLVERS,
+    Array,
+    Certificate,
+    Deadline,
+    Device,
+    InvalidProblem,
+    Solution,
+    deriving,
+    recheck,
+    solve_and_prove,
+)
 from kernels.arriving import glance, together
 from kernels.certificates.exact import rounded_points
 from kernels.certificates.rejecting import between as own_costs
@@ -403,6 +414,37 @@ def test_points_that_were_seen_are_not_read_for_their_range() -> None:
     both[1, 2] = 2e100
     note(both, Seen(0.0, 3.0))
     CARD.build({"x": both, "sizes": np.array([[4, 4]])}, CARD.options(metric="iou", cost_limit=0.8))
+
+
+def test_boxes_that_were_found_good_are_not_looked_at_again() -> None:
+    """By who builds the same problem anew, and is told so. The checks of everything else are made again."""
+    inputs = {"x": np.tile(BOXES, (4, 1)), "sizes": np.array([[4, 4]])}
+    options = CARD.options(cost_limit=0.8, metric="iou")
+    with deriving() as numbers:
+        CARD.build(inputs, options)
+    assert numbers.found == [1.0]
+    inputs["x"][1, 2] = -1.0
+    with deriving(numbers.found):
+        CARD.build(inputs, options)
+        with pytest.raises(InvalidProblem, match="the sum of all sizes"):
+            CARD.build({**inputs, "sizes": np.array([[4, 5]])}, options)
+    for told in ([], [0.0], [2.0], [np.nan]):
+        with deriving(told), pytest.raises(InvalidProblem, match=r"problem 0 at \[1\]; expected x1 <= x2"):
+            CARD.build(inputs, options)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 30])
+def test_a_limit_is_refused_for_what_is_there(rows: int) -> None:
+    """Lines are counted in the longest problem, and a limit that no line has is none, however soon that is known."""
+    most = np.finfo(np.float64).max / 32
+    sizes = np.array([[rows, 1], [1, rows]])
+    points = {"x": np.tile(BOXES[:1], (rows + 1, 1)), "y": np.tile(BOXES[:1], (rows + 1, 1)), "sizes": sizes}
+    costs = {"cost": np.zeros(2 * rows), "sizes": sizes}
+    note(costs["cost"], Seen(0.0, 0.0))
+    for inputs, metric in ((points, "iou"), (costs, "sqeuclidean")):
+        CARD.build(inputs, CARD.options(metric=metric, cost_limit=most / (rows + 1) * 0.999))
+        with pytest.raises(InvalidProblem, match="could overflow float64"):
+            CARD.build(inputs, CARD.options(metric=metric, cost_limit=most / (rows + 1) * 1.001))
 
 
 @pytest.mark.parametrize("limit_s", [5.0, 1e-6])

@@ -125,12 +125,12 @@ def _of_rejecting(problem: Rejecting, device: Device) -> Estimate:
     """Problems of any sizes: a look at each entry, and for larger ones a search for each line of the shorter side."""
     rows, columns = problem.sizes.T.astype(float)
     short, long = np.minimum(rows, columns), np.maximum(rows, columns)
-    entries, count, lines = float((short * long).sum()), len(problem.sizes), float((short + long).sum())
+    count, (entries, *of_both) = len(problem.sizes), problem.starts[-1].tolist()
+    lines = float(sum(of_both))
     searched = float((short * np.minimum(short, MANY_PATHS) * long).sum())
     seconds = CALL_S + entries * LOOK_S + searched * SEARCH_S
     certify_s = PROOF_FLOAT_S + count * PROVED_ONE_S + entries * PROVED_S
     first_s = CALL_S + entries * LOOK_S
-    extended = 3 * 8 * count * float(np.prod(problem.sizes.max(axis=0, initial=1) + short.max(initial=1)))
     held = int(problem.costs.nbytes + 40 * entries + 512 * lines + 4096 * count + FIXED)
     if isinstance(problem, PointRejecting):
         points = problem.points
@@ -138,6 +138,7 @@ def _of_rejecting(problem: Rejecting, device: Device) -> Estimate:
         read_s = entries * (PAIR_S + points.x.shape[1] * PAIR_COORDINATE_S)
         seconds, certify_s, first_s = (taken + read_s for taken in (seconds, certify_s, first_s))
     if device == "gpu":
+        extended = 3 * 8 * count * float(np.prod(problem.sizes.max(axis=0, initial=1) + short.max(initial=1)))
         batch_s = 1e-3 + 1e-6 * float(long.max(initial=0.0)) + extended / COPIED_BYTES_S
         return Estimate(held + int(extended), int(extended) + (1 << 24), seconds + batch_s, pace() * certify_s, first_s)
     return Estimate(held, 0, pace() * seconds, pace() * certify_s, pace() * first_s)

@@ -1,6 +1,7 @@
 """Problems side by side: each is solved once, and how they are dealt out changes no answer."""
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numba
 import numpy as np
@@ -8,7 +9,9 @@ import pytest
 
 from kernels import SOLVERS, Array, Deadline
 from kernels.lap.cpu import rejecting
+from kernels.lap.cpu.reject_pieces import shared_out
 from kernels.lap.cpu.threads import in_threads, together
+from kernels.problems.arrays import Integers, untouched
 
 CARD = SOLVERS["lap"]
 
@@ -53,3 +56,20 @@ def test_small_pieces_in_threads_have_the_answer_of_one(monkeypatch: pytest.Monk
     assert counts == [1 + (numba.get_num_threads() > 1), 5]
     for name in ("assignment", "u", "v"):
         assert whole.arrays[name].tobytes() == apart.arrays[name].tobytes()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_small_problems_are_shared_out_in_pieces_of_about_one_size(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    entries = rng.integers(0, 200, rng.integers(0, 60))
+    starts: Integers = np.zeros((len(entries) + 1, 3), np.int64)
+    starts[1:, 0] = np.cumsum(entries)
+    small, ends, work = shared_out(untouched(starts), 150, 100)
+    assert small.tolist() == np.flatnonzero(entries < 150).tolist()
+    assert work == entries[small].sum()
+    assert ends[0] == 0
+    assert ends[-1] == len(small)
+    assert (np.diff(ends) > 0).all()
+    before = np.cumsum(entries[small]) // 100  # a problem belongs to the piece that it ends in
+    assert all(len(set(before[first:last])) == 1 for first, last in pairwise(ends.tolist()))
+    assert len(ends) - 1 == len(set(before.tolist()))

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kernels.lap.cpu.borrowed import borrowed
 from kernels.lap.cpu.shortlist import inner, jit
 from kernels.lap.cpu.threads import in_threads, threads_for
 from kernels.problems import Rejecting
@@ -26,17 +27,13 @@ class Clouds(NamedTuple):
 
     metric: int  # its place in ROUNDED
     x: Floats  # (rows, d)
-    across: Floats  # (d, columns): the columns' points, turned
-    areas: Floats  # of the columns' boxes, for iou alone
+    y: Floats  # (columns, d)
 
 
 def clouds_of(problem: PointRejecting) -> Clouds:
     """The points of a problem."""
-    x, y = (_wide(cloud) for cloud in (problem.points.x, problem.points.y))
-    metric, areas = ROUNDED.index(problem.points.metric), np.zeros(0)
-    if metric == IOU:
-        areas = (y[:, 2] - y[:, 0]) * (y[:, 3] - y[:, 1])
-    return Clouds(metric, x, untouched(np.ascontiguousarray(y.T)), areas)
+    points = problem.points
+    return Clouds(ROUNDED.index(points.metric), _wide(points.x), _wide(points.y))
 
 
 def written_out(problem: PointRejecting) -> Rejecting:
@@ -65,43 +62,70 @@ def _wide(cloud: Reals) -> Floats:
 @jit
 def write_rows(clouds: Clouds, k: int, first: int, last: int, starts: Indices, costs: Floats) -> None:
     """The costs of the rows from `first` to before `last`, counted over all problems; `first` is one of problem k."""
+    widest, one = 0, k
+    while one < len(starts) - 1 and starts[one, 1] < last:
+        widest, one = max(widest, starts[one + 1, 2] - starts[one, 2]), one + 1
+    across, areas = new_columns(clouds, widest)
     while first < last:
-        begin, end, stop = starts[k, 2], starts[k + 1, 2], min(last, starts[k + 1, 1])
-        at, wide = starts[k, 0] + (first - starts[k, 1]) * (end - begin), end - begin
-        for i in range(first, stop):
-            write_line(clouds, i, begin, costs[at : at + wide])
-            at += wide
+        begin, wide, stop = starts[k, 2], starts[k + 1, 2] - starts[k, 2], min(last, starts[k + 1, 1])
+        if stop > first:
+            at = starts[k, 0] + (first - starts[k, 1]) * wide
+            work_out(clouds, first, begin, across, areas, costs[at : at + (stop - first) * wide], wide)
         first, k = max(first, stop), k + 1
 
 
 @inner
-def write_line(clouds: Clouds, i: int, begin: int, line: Floats) -> None:
-    """The costs of row i with the columns from `begin` on."""
-    metric, point, across = clouds.metric, clouds.x[i], clouds.across
+def new_columns(clouds: Clouds, widest: int) -> tuple[Floats, Floats]:
+    """Room for `work_out`: the points of at most so many columns, turned, and the areas of their boxes."""
+    return np.empty((clouds.x.shape[1], widest)), np.empty(widest)
+
+
+@inner
+def work_out(
+    clouds: Clouds, first: int, begin: int, across: Floats, areas: Floats, costs: Floats, wide: int
+) -> None:  # fmt: skip
+    """Costs of the rows from `first` on with the `wide` columns from `begin` on, row by row: as many as there is room.
+
+    The columns are turned first, so that a row is one loop over them. They are few and stay in the core's cache.
+    """
+    clouds, across, areas, costs = borrowed(clouds), borrowed(across), borrowed(areas), borrowed(costs)
+    metric, x, y = clouds.metric, clouds.x, clouds.y
+    for j in range(wide):
+        for k in range(len(across)):
+            across[k, j] = y[begin + j, k]
+        if metric == IOU:
+            areas[j] = (across[2, j] - across[0, j]) * (across[3, j] - across[1, j])
+    for i in range(costs.size // max(wide, 1)):
+        write_line(metric, x[first + i], across, areas, costs[i * wide : (i + 1) * wide])
+
+
+@inner
+def write_line(metric: int, point: Floats, across: Floats, areas: Floats, line: Floats) -> None:
+    """The costs of a row with all columns."""
     if metric == IOU:
-        box_line(point, across, clouds.areas[begin : begin + line.size], begin, line)
+        box_line(point, across, areas[: line.size], line)
     elif metric == CITYBLOCK:
-        size_line(point, across, begin, line)
+        size_line(point, across, line)
     else:
-        square_line(point, across, begin, line)
+        square_line(point, across, line)
         if metric == EUCLIDEAN:
             for j in range(line.size):
                 line[j] = np.sqrt(line[j])
 
 
 @inner
-def of_columns(across: Floats, k: int, begin: int, count: int) -> Floats:
+def of_columns(across: Floats, k: int, count: int) -> Floats:
     """Coordinate k of so many columns, as one piece of memory: a slice of both would be taken for steps apart."""
-    found: Floats = across[k][begin : begin + count]
+    found: Floats = across[k][:count]
     return found
 
 
 @inner
-def box_line(box: Floats, across: Floats, areas: Floats, begin: int, line: Floats) -> None:
-    """1 - intersection over union of a box with each of the columns from `begin` on."""
+def box_line(box: Floats, across: Floats, areas: Floats, line: Floats) -> None:
+    """1 - intersection over union of a box with each of the columns."""
     x1, y1, x2, y2 = box[0], box[1], box[2], box[3]
-    left, low = of_columns(across, 0, begin, line.size), of_columns(across, 1, begin, line.size)
-    right, high = of_columns(across, 2, begin, line.size), of_columns(across, 3, begin, line.size)
+    left, low = of_columns(across, 0, line.size), of_columns(across, 1, line.size)
+    right, high = of_columns(across, 2, line.size), of_columns(across, 3, line.size)
     area = (x2 - x1) * (y2 - y1)
     for j in range(line.size):
         wide = min(x2, right[j]) - max(x1, left[j])
@@ -112,24 +136,24 @@ def box_line(box: Floats, across: Floats, areas: Floats, begin: int, line: Float
 
 
 @inner
-def square_line(point: Floats, across: Floats, begin: int, line: Floats) -> None:
-    """Squared distances of a point to each of the columns from `begin` on."""
+def square_line(point: Floats, across: Floats, line: Floats) -> None:
+    """Squared distances of a point to each of the columns."""
     for j in range(line.size):
         line[j] = 0.0
     for k in range(point.size):
-        own, other = point[k], of_columns(across, k, begin, line.size)
+        own, other = point[k], of_columns(across, k, line.size)
         for j in range(line.size):
             step = own - other[j]
             line[j] += step * step
 
 
 @inner
-def size_line(point: Floats, across: Floats, begin: int, line: Floats) -> None:
-    """City-block distances of a point to each of the columns from `begin` on."""
+def size_line(point: Floats, across: Floats, line: Floats) -> None:
+    """City-block distances of a point to each of the columns."""
     for j in range(line.size):
         line[j] = 0.0
     for k in range(point.size):
-        own, other = point[k], of_columns(across, k, begin, line.size)
+        own, other = point[k], of_columns(across, k, line.size)
         for j in range(line.size):
             line[j] += abs(own - other[j])
 

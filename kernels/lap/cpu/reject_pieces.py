@@ -6,7 +6,7 @@ Each thread makes one call for many pieces. A call of Python's takes its lock tw
 
 import numpy as np
 
-from kernels.lap.cpu.between import Clouds, write_line
+from kernels.lap.cpu.between import Clouds, new_columns, work_out
 from kernels.lap.cpu.borrowed import borrowed
 from kernels.lap.cpu.counter import taken
 from kernels.lap.cpu.reject import (
@@ -22,6 +22,7 @@ from kernels.lap.cpu.reject import (
 )
 from kernels.lap.cpu.reject_rows import turn
 from kernels.lap.cpu.shortlist import NIL, inner, jit, wide
+from kernels.problems import UNASSIGNED
 from kernels.problems.arrays import Amount, Amounts, Indices, Integers, Mask
 
 
@@ -52,7 +53,8 @@ def solve_pieces(
         widest = max(widest, sizes[k, 0] * sizes[k, 1])
     room, flat = new_room(longest, longest, v), np.empty(widest, v.dtype)
     if clouds is not None:
-        made = np.empty(widest, v.dtype)
+        made = np.empty(widest)
+        across, areas = new_columns(points, longest)
     other = np.empty(longest, np.int64)
     while most > 0:
         piece = taken(counter, 1)
@@ -66,9 +68,8 @@ def solve_pieces(
             if clouds is None:
                 cost = costs[starts[k, 0] : starts[k + 1, 0]].reshape(n, m)
             else:
+                work_out(points, r, c, across, areas, made[: n * m], m)
                 cost = made[: n * m].reshape(n, m)
-                for i in range(n):
-                    write_line(points, r + i, c, cost[i])
             way_out, top, of_rows, of_cols = first[r:last_r], second[c:last_c], u[r:last_r], v[c:last_c]
             seats, seated = col_of[r:last_r], other[:m]
             if turned[k]:
@@ -77,6 +78,8 @@ def solve_pieces(
                 cost, way_out, top, of_rows, of_cols = wide.reshape(m, n), top, way_out, of_cols, of_rows
                 seats, seated = seated, seats
             solved[k] = solve_one(cost, sign, inf, way_out, top, seats, seated, of_rows, of_cols, room)
+            for i in range(r, last_r):
+                col_of[i] = max(col_of[i], UNASSIGNED)
     return True
 
 
@@ -97,3 +100,27 @@ def solve_one(
     found = place_all(cost, sign, inf, way_out, v, col_of, row_of, NIL, wide(1 << 62), room) != STUCK
     close(cost, sign, inf, way_out, v, u, room)
     return found
+
+
+@jit
+def shared_out(starts: Indices, large: int, piece: int) -> tuple[Indices, Indices, int]:
+    """The problems of fewer entries than `large`, where among them pieces of `piece` entries begin, and all entries.
+
+    Pieces have about as many, and one more place is the end of the last, as `solve_pieces` takes them.
+    """
+    count = len(starts) - 1
+    small, ends = np.empty(count, np.int64), np.empty(count + 1, np.int64)
+    taken = pieces = entries = 0
+    own = NIL - 1
+    for k in range(count):
+        size = starts[k + 1, 0] - starts[k, 0]
+        if size < large:
+            entries += size
+            if entries // piece != own:
+                own = entries // piece
+                ends[pieces] = taken
+                pieces += 1
+            small[taken] = k
+            taken += 1
+    ends[pieces] = taken
+    return small[:taken], ends[: pieces + 1], entries

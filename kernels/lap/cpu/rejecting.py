@@ -19,12 +19,12 @@ from kernels.deadline import Deadline
 from kernels.lap.cpu import between
 from kernels.lap.cpu import reject as steps
 from kernels.lap.cpu.counter import new_counter, take
-from kernels.lap.cpu.reject_pieces import solve_pieces
+from kernels.lap.cpu.reject_pieces import shared_out, solve_pieces
 from kernels.lap.cpu.threads import threads_for, together
 from kernels.lap.masks import BEYOND, infinity
 from kernels.lap.members import BEST_TO_WORST, CODES
 from kernels.problems import FORBIDDEN, UNASSIGNED, Rejecting
-from kernels.problems.arrays import Amounts, Costs, Flags, Indices, Integers, Mask, is_masked, transposed, untouched
+from kernels.problems.arrays import Amounts, Costs, Flags, Indices, Mask, is_masked, transposed, untouched
 from kernels.problems.clouds import PointRejecting
 from kernels.problems.points import Points
 from kernels.solution import Solution, Termination
@@ -97,11 +97,13 @@ def solve(problem: Rejecting, options: "LapOptions", deadline: Deadline, solve_o
     """
     start = time.perf_counter()
     books = _books(problem)
-    large = np.diff(books.starts[:, 0]) >= LARGE
-    if large.any():
+    small = shared_out(books.starts, LARGE, PIECE)
+    large: list[int] = []
+    if len(small[0]) < len(books.ended):
+        large = np.flatnonzero(np.diff(books.starts[:, 0]) >= LARGE).tolist()
         books.write_out()
-    _solve_small(books, np.flatnonzero(~large), deadline, solve_one)
-    for k in np.flatnonzero(large).tolist():
+    _solve_small(books, small, deadline, solve_one)
+    for k in large:
         if problem.strict:
             _ordinary(books, k, deadline, solve_one)
         else:
@@ -139,12 +141,14 @@ def _signed(sign: Any, amounts: Amounts) -> Amounts:
     return amounts if sign > 0 else np.asarray(sign * amounts)
 
 
-def _solve_small(books: Books, small: Integers, deadline: Deadline, solve_one: SolveOne) -> None:
-    """Small problems across threads, each of which takes the next few and polls the deadline now and then."""
+def _solve_small(books: Books, shared: tuple[Indices, Indices, int], deadline: Deadline, solve_one: SolveOne) -> None:
+    """Small problems across threads, each of which takes the next few and polls the deadline now and then.
+
+    `shared`: by `shared_out`.
+    """
+    small, ends, work = shared
     if not len(small):
         return
-    before = np.cumsum(np.diff(books.starts[:, 0])[small])
-    ends = np.flatnonzero(np.diff(before // PIECE, prepend=-1, append=-1))
     solved = np.ones(len(books.ended), bool)
     late: list[tuple[int, Termination]] = []
     given = (
@@ -161,8 +165,7 @@ def _solve_small(books: Books, small: Integers, deadline: Deadline, solve_one: S
                 return
             left = solve_pieces(counter, ends, small, CHUNK, *given)
 
-    together(some, threads_for(int(before[-1]) * (1 if books.clouds is None else 2), A_WAKE))
-    np.maximum(books.col_of, UNASSIGNED, out=books.col_of)
+    together(some, threads_for(work if books.clouds is None else 2 * work, A_WAKE))
     if late or not solved.all():
         books.write_out()
     for piece, ended in late:
@@ -246,8 +249,9 @@ def _ordinary(books: Books, k: int, deadline: Deadline, solve_one: SolveOne) -> 
 def _answer(books: Books) -> Solution:
     """The arrays in the form of the problem."""
     problem, facts = books.problem, {"problems": len(books.ended)}
-    words = [tuple(Termination)[code] for code in np.flatnonzero(np.bincount(books.ended))] or [Termination.OPTIMAL]
-    worst = max(words, key=BEST_TO_WORST.index)
+    worst = Termination.OPTIMAL
+    if (codes := set(books.ended.tobytes())) - {CODES[worst]}:
+        worst = max((tuple(Termination)[code] for code in codes), key=BEST_TO_WORST.index)
     if problem.form == "one" and books.violators:
         hall_rows, hall_cols = books.violators[0]
         return Solution(worst, "sap", {"hall_rows": hall_rows, "hall_cols": hall_cols})
@@ -271,10 +275,11 @@ def warm_up() -> None:
         costs: Amounts = ties.astype(dtype)
         problem = Rejecting(costs.reshape(-1), np.array([[8, 9]]), prices[0], prices[1])
         books = _books(problem)
-        _solve_small(books, np.array([0]), Deadline(), None)  # type: ignore[arg-type]
+        _solve_small(books, shared_out(books.starts, LARGE, PIECE), Deadline(), None)  # type: ignore[arg-type]
         _greedily(books, 0, Termination.TIME_LIMIT)
         _solve_large(books, 0, Deadline())
     boxes = np.array([[0.0, 0.0, 2.0, 2.0], [1.0, 1.0, 3.0, 3.0]])
     limits, points = np.ones(2), Points(boxes, boxes, "iou")
     problem = PointRejecting(np.zeros(0), np.array([[2, 2]]), limits, limits, points=points)
-    _solve_small(_books(problem), np.array([0]), Deadline(), None)  # type: ignore[arg-type]
+    books = _books(problem)
+    _solve_small(books, shared_out(books.starts, LARGE, PIECE), Deadline(), None)  # type: ignore[arg-type]

@@ -106,6 +106,7 @@ NEVER = {
 }
 NUMBA_MAY = {
     "kernels/compiling.py",
+    "kernels/counter.py",
     "kernels/loading.py",
     "kernels/ranging.py",
     "kernels/summing.py",

@@ -14,11 +14,10 @@ PIECES = 2
 """Pieces for each thread: one that another process keeps from its core leaves the others less to wait for."""
 
 
-def in_threads(work: Callable[..., None], ends: list[int], given: tuple[Any, ...], threads: int | None = None) -> None:
-    """`work(first, last, *given)` for each two neighbours of `ends`, in THREADS or `threads` threads, this one too.
+def in_threads(work: Callable[..., None], ends: list[int], given: tuple[Any, ...]) -> None:
+    """`work(first, last, *given)` for each two neighbours of `ends`, in this thread and in others.
 
-    A thread takes the next piece when it is done with one. Whoever calls does not wait for a thread that has not begun,
-    so that these may be called from one another.
+    A thread takes the next piece when it is done with one.
     """
     pieces = iter(list(pairwise(ends)))
 
@@ -26,9 +25,17 @@ def in_threads(work: Callable[..., None], ends: list[int], given: tuple[Any, ...
         for first, last in pieces:
             work(first, last, *given)
 
+    together(some, min(THREADS, len(ends) - 1))
+
+
+def together(some: Callable[[], None], threads: int) -> None:
+    """`some` in this thread and in up to `threads` - 1 others; once it is done here, nothing may be left to begin.
+
+    Whoever calls does not wait for a thread that has not begun, so that these may be called from one another.
+    """
     beside: list[Future[None]] = []
     with contextlib.suppress(RuntimeError):  # no more threads: then there are fewer
-        for _ in range(min(threads or THREADS, len(ends) - 1) - 1):
+        for _ in range(threads - 1):
             beside.append(_threads().submit(some))
     some()
     for one in beside:
@@ -36,9 +43,9 @@ def in_threads(work: Callable[..., None], ends: list[int], given: tuple[Any, ...
             one.result()
 
 
-def cut(count: int, work: int, at_least: int, threads: int | None = None) -> list[int]:
-    """The ends of pieces of `count` things of `work` in all, of `at_least` each, for THREADS or `threads`."""
-    pieces = max(1, min(PIECES * (threads or THREADS), work // at_least))
+def cut(count: int, work: int, at_least: int) -> list[int]:
+    """The ends of pieces of `count` things of `work` in all, of `at_least` each."""
+    pieces = max(1, min(PIECES * THREADS, work // at_least))
     return [count * k // pieces for k in range(pieces + 1)]
 
 

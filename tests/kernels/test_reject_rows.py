@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from kernels import SOLVERS, Array, Deadline
+from kernels.counter import new_counter, take, taken
 from kernels.lap.cpu import reject, reject_pieces, rejecting
-from kernels.lap.cpu.counter import new_counter, take, taken
 from kernels.lap.cpu.reject_rows import BEST, INF, SECOND, SIGN, least_of, look_at, turn
 from kernels.lap.cpu.shortlist import jit
 from kernels.problems.arrays import Flags, Integers

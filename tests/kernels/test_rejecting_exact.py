@@ -178,7 +178,7 @@ def test_many_proofs_are_those_of_fractions(dtype: type) -> None:
 
 def test_threads_prove_what_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(many, "A_WAKE", 1 << 8)
-    monkeypatch.setattr(many, "A_PIECE", 1 << 8)
+    monkeypatch.setattr(many, "PIECE", 1 << 8)
     monkeypatch.setattr(sums, "most_threads", lambda: 3)
     monkeypatch.setattr(threads, "CORES", 3)
     threads._threads.cache_clear()

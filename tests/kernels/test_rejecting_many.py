@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import SOLVERS, Array, Deadline, InvalidProblem, Solution
+from kernels import SOLVERS, Array, Deadline, InvalidProblem, Solution, counter
 from kernels.certificates.rejecting import certify, many
 from kernels.certificates.rejecting.many import judged_together
 from kernels.certificates.rejecting.proof import judged
@@ -138,6 +138,17 @@ def test_sums_over_all_problems_are_rounded_once(kind: str, maximize: bool) -> N
         assert (found.sums.objective, found.sums.bound) == weak
     found[3] = judged(problem, answer, words, lambda done: None)[3]
     assert found.sums is None  # nobody has added up what is there now
+
+
+@pytest.mark.parametrize("taken", [2, 10**6])
+@pytest.mark.parametrize("kind", ["boxes", "integers"])
+def test_what_no_thread_took_is_proved_one_by_one(kind: str, taken: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A counter that is wrong costs time, and no proof says more than it may."""
+    problem, solution = answered(kind, 13, False)
+    monkeypatch.setattr(many, "PIECE", 1)
+    monkeypatch.setattr(counter, "new_counter", lambda: np.array([taken]))
+    together, alone = both(problem, solution)
+    assert together == alone
 
 
 def test_words_of_a_stopped_batch_are_kept() -> None:

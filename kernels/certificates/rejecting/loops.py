@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from kernels.certificates.rejecting.sums import (
-    ALONE,
     LEFT,
     MISSING,
     MISSING_COLUMNS,
@@ -26,6 +25,7 @@ from kernels.certificates.rejecting.sums import (
     turned,
     two_sum,
 )
+from kernels.counter import taken
 from kernels.problems.arrays import Array
 
 NONE = -1
@@ -52,32 +52,50 @@ def usable(price: Any, cap: Any, most: Any) -> Any:
 
 @jit
 def prove(
-    first: int, last: int, costs: Array, starts: Array, maximize: bool, barred: Any, worst: Any, most: Any,
+    counter: Array, ends: Array, costs: Array, starts: Array, maximize: bool, barred: Any, worst: Any, most: Any,
     leaving: tuple[Array, Array], duals: tuple[Array, Array], assignment: Array, claimed: Array, told: Array,
     counts: Array,
 ) -> None:  # fmt: skip
-    """Objective, bound, gap and violation of the problems from `first` to before `last`.
+    """Objective, bound, gap and violation of the problems of pieces that no other thread took, until there is none.
 
+    `ends` by `pieces_of`, of which `counter` counts those that were taken. Of a problem that nobody takes nothing is
+    SURE, and taken twice it is told the same, so that no proof rests on the counter.
     Pairs of arrays are those of all rows and of all columns, in the sense of the problem. `barred` marks a forbidden
     integer and a line that must be paired; it is None among floats, where an infinity does. `worst` is what a line
     without an entry has, `most` the largest price of use. `claimed` (count,) says which are called optimal. `told`
     (count, 4) and `counts` (count, 6): see above.
     """
-    room, used = room_for(starts, first, last, told)
+    room, used = room_for(starts, told)
     tile = np.zeros((TILE, TILE), costs.dtype)
-    for k in range(first, last):
-        prove_one(
-            k, starts, maximize, barred, worst, most, costs, starts[k, 0], leaving, duals, assignment, claimed, room,
-            used, tile, told, counts,
-        )  # fmt: skip
+    while True:
+        piece = taken(counter, 1)
+        if piece >= len(ends) - 1:
+            return
+        for k in range(ends[piece], ends[piece + 1]):
+            prove_one(
+                k, starts, maximize, barred, worst, most, costs, starts[k, 0], leaving, duals, assignment, claimed,
+                room, used, tile, told, counts,
+            )  # fmt: skip
+
+
+@jit
+def pieces_of(starts: Array, size: int) -> Array:
+    """Where pieces of about `size` entries and lines begin among the problems, and behind them the end of the last."""
+    count = len(starts) - 1
+    ends, pieces, before = np.empty(count + 1, np.int64), 0, 0
+    for k in range(count):
+        work = starts[k, 0] + starts[k, 1] + starts[k, 2]
+        if k == 0 or work - before >= size:
+            ends[pieces], before = k, work
+            pieces += 1
+    ends[pieces] = count
+    return ends[: pieces + 1]
 
 
 @inlined
-def room_for(starts: Array, first: int, last: int, like: Array) -> tuple[Array, Array]:
+def room_for(starts: Array, like: Array) -> tuple[Array, Array]:
     """Of lines of the longest problem, in the type of `like`, and marks of its columns."""
-    longest = 1
-    for k in range(first, last):
-        longest = max(longest, max(starts[k + 1, 1] - starts[k, 1], starts[k + 1, 2] - starts[k, 2]))
+    longest = max(1, max(most_of(starts, 1), most_of(starts, 2)))
     return np.empty((5, longest + ABREAST), like.dtype), np.empty(longest, np.int8)
 
 
@@ -106,6 +124,8 @@ def prove_one(
         least_of_columns(costs, entry, m, m, maximize, barred, worst, price, high, low)
     matrix, chosen = costs[entry : entry + n * m].reshape((n, m)), assignment[at[1] : end[1]]
     objective, of_pairs = add_pairs(matrix, chosen, maximize, barred, worst, tops, used[:m], told[k], counts[k])
+    if of_pairs < 0.0:
+        return
     bound, of_lines = add_lines(tops[short], worst, price, high, low, counts[k])
     over = nothing
     for i in range(min(n, m)):
@@ -114,6 +134,15 @@ def prove_one(
         over = max(over, beyond(turned(given[long][j], maximize), tops[long][j], worst, most))
     told[k, VIOLATION] = over
     conclude(objective, bound, of_pairs + of_lines, maximize, barred, claimed[k], told[k], counts[k])
+
+
+@inlined
+def most_of(starts: Array, side: int) -> int:
+    """The most entries (side 0), rows (1) or columns (2) that a problem has."""
+    most = 0
+    for k in range(len(starts) - 1):
+        most = max(most, starts[k + 1, side] - starts[k, side])
+    return most
 
 
 @inlined
@@ -132,7 +161,7 @@ def add_pairs(
 ) -> Any:  # fmt: skip
     """Add up the pairs and the prices of the lines that are left, in the type of `like`.
 
-    Returns what `added` keeps of the sum, and about the sum of their sizes.
+    Returns what `added` keeps of the sum, and about the sum of their sizes; -1 where the pairs are none.
     """
     nothing = like.dtype.type(0)
     total, size = (nothing, nothing, nothing), 0.0
@@ -148,13 +177,11 @@ def add_pairs(
                 continue
         else:
             if j < 0 or j >= used.size or used[j]:
-                counts[ALONE] = 1
-                return total, 0.0
+                return total, -1.0
             used[j] = 1
             term = reduced(matrix[i, j], nothing, maximize, barred, worst)
             if not abs(term) < worst:
-                counts[ALONE] = 1
-                return total, 0.0
+                return total, -1.0
         total = added(total, term)
         size += abs(term)
     for j in range(used.size):

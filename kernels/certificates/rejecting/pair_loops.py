@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from kernels.certificates.rejecting.loops import ABREAST, TILE, prove_one, room_for
+from kernels.certificates.rejecting.loops import ABREAST, TILE, most_of, prove_one, room_for
 from kernels.certificates.rejecting.sums import inlined, jit
+from kernels.counter import taken
 from kernels.problems.arrays import Array
 
 BOXES, SQUARES, ROOTS, SIZES = range(4)
@@ -90,19 +91,10 @@ def work_out(metric: int, x: Array, y: Array, sides: Array, found: Array) -> Non
         sizes(x, y, found)
 
 
-@inlined
-def most_of(starts: Array, side: int, first: int, last: int) -> int:
-    """The most entries (side 0), rows (1) or columns (2) that a problem from `first` to before `last` has."""
-    most = 0
-    for k in range(first, last):
-        most = max(most, starts[k + 1, side] - starts[k, side])
-    return most
-
-
 @jit
 def write(first: int, last: int, metric: int, x: Array, y: Array, starts: Array, found: Array) -> None:
     """The costs of the rows from `first` to before `last`, counted over all problems."""
-    sides, k = np.empty((4, most_of(starts, 2, 0, len(starts) - 1))), 0
+    sides, k = np.empty((4, most_of(starts, 2))), 0
     while first < last:
         stop, begin, end = min(last, starts[k + 1, 1]), starts[k, 2], starts[k + 1, 2]
         if stop > first:
@@ -114,21 +106,25 @@ def write(first: int, last: int, metric: int, x: Array, y: Array, starts: Array,
 
 @jit
 def prove_pairs(
-    first: int, last: int, metric: int, x: Array, y: Array, starts: Array, maximize: bool, barred: Any, worst: Any,
-    most: Any, leaving: tuple[Array, Array], duals: tuple[Array, Array], assignment: Array, claimed: Array,
+    counter: Array, ends: Array, metric: int, x: Array, y: Array, starts: Array, maximize: bool, barred: Any,
+    worst: Any, most: Any, leaving: tuple[Array, Array], duals: tuple[Array, Array], assignment: Array, claimed: Array,
     told: Array, counts: Array,
 ) -> None:  # fmt: skip
-    """`loops.prove` of the problems from `first` to before `last`, each after its costs are worked out.
+    """`loops.prove` of problems whose costs are worked out one problem at a time.
 
     So these stay in the core's cache, and no pages are mapped and found for them in each call.
     """
-    room, used = room_for(starts, first, last, told)
-    made, sides = np.empty(most_of(starts, 0, first, last) + ABREAST), np.empty((4, most_of(starts, 2, first, last)))
+    room, used = room_for(starts, told)
+    made, sides = np.empty(most_of(starts, 0) + ABREAST), np.empty((4, most_of(starts, 2)))
     tile = np.zeros((TILE, TILE), made.dtype)
-    for k in range(first, last):
-        at, end = starts[k], starts[k + 1]
-        work_out(metric, x[at[1] : end[1]], y[at[2] : end[2]], sides, made)
-        prove_one(
-            k, starts, maximize, barred, worst, most, made, 0, leaving, duals, assignment, claimed, room, used, tile,
-            told, counts,
-        )  # fmt: skip
+    while True:
+        piece = taken(counter, 1)
+        if piece >= len(ends) - 1:
+            return
+        for k in range(ends[piece], ends[piece + 1]):
+            at, end = starts[k], starts[k + 1]
+            work_out(metric, x[at[1] : end[1]], y[at[2] : end[2]], sides, made)
+            prove_one(
+                k, starts, maximize, barred, worst, most, made, 0, leaving, duals, assignment, claimed, room, used,
+                tile, told, counts,
+            )  # fmt: skip

@@ -17,9 +17,9 @@ from kernels.problems.arrays import Array
 F = TypeVar("F", bound=Callable[..., Any])
 OBJECTIVE, BOUND, GAP, VIOLATION = range(4)
 """Places in `told`, what is found of each problem."""
-MISSING, MISSING_COLUMNS, LEFT, UNBOUNDED, ALONE, LOOSE = range(6)
+MISSING, MISSING_COLUMNS, LEFT, UNBOUNDED, SURE, LOOSE = range(6)
 """Places in `counts`: rows that must be paired and are not, which become the pairs that are missing; such columns;
-lines that are left; lines that nothing bounds from below; whether proof.py has to look; whether it is no optimum."""
+lines that are left; lines that nothing bounds from below; whether proof.py need not look; whether it is no optimum."""
 EXACT = 2.0**61
 """Whole numbers whose sizes add up to less are added in int64, and so is the difference of two such sums."""
 MORE = 1 + 2.0**-20
@@ -121,9 +121,8 @@ def conclude(
         sure, fine = size < EXACT, known and objective[0] == bound[0]
         told[OBJECTIVE], told[BOUND] = turned(objective[0], maximize), turned(bound[0], maximize)
         told[GAP] = objective[0] - bound[0]
-    if not sure or (optimal and (missing > 0 or (known and not fine))):
-        counts[ALONE] = 1
     counts[MISSING], counts[LOOSE] = missing, not fine
+    counts[SURE] = sure and not (optimal and (missing > 0 or (known and not fine)))
 
 
 @jit
@@ -131,7 +130,7 @@ def over_all(maximize: bool, told: Array, counts: Array) -> tuple[float, float, 
     """The objectives of all problems and their bounds, floats, added up and rounded to their weak sides; is it sure?"""
     objective, bound = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     for k in range(len(told)):
-        if counts[k, ALONE] > 0 or counts[k, MISSING] > 0 or counts[k, UNBOUNDED] > 0:
+        if counts[k, SURE] == 0 or counts[k, MISSING] > 0 or counts[k, UNBOUNDED] > 0:
             return 0.0, 0.0, False
         objective = added(objective, turned(told[k, OBJECTIVE], maximize))
         bound = added(bound, turned(told[k, BOUND], maximize))

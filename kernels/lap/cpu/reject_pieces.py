@@ -6,9 +6,9 @@ Each thread makes one call for many pieces. A call of Python's takes its lock tw
 
 import numpy as np
 
+from kernels.counter import taken
 from kernels.lap.cpu.between import Clouds, new_columns, work_out
 from kernels.lap.cpu.borrowed import borrowed
-from kernels.lap.cpu.counter import taken
 from kernels.lap.cpu.reject import (
     REDUCTIONS_PER_ROW,
     STUCK,
@@ -37,7 +37,7 @@ def solve_pieces(
     A turned problem is solved with its columns as rows.
 
     Args:
-        counter: of the pieces that were taken (`counter.py`).
+        counter: of the pieces that were taken (kernels/counter.py).
         ends: (pieces + 1,) where each piece begins in `which`, the problems that are small.
         clouds: what costs are worked out from, a problem at a time, so that they stay in the core's cache; or None,
             and they are in `costs`.

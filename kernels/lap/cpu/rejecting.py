@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kernels.counter import new_counter, take
 from kernels.deadline import Deadline
 from kernels.lap.cpu import between
 from kernels.lap.cpu import reject as steps
-from kernels.lap.cpu.counter import new_counter, take
 from kernels.lap.cpu.reject_pieces import shared_out, solve_pieces
 from kernels.lap.cpu.threads import threads_for, together
 from kernels.lap.masks import BEYOND, infinity

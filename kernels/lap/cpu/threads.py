@@ -16,7 +16,7 @@ def in_threads(work: Callable[[T], None], pieces: Iterable[T], threads: int) -> 
     """`work` of every piece, in this thread and in up to `threads` - 1 others, each taking the next when it is done.
 
     To take a piece is a call of Python's: where one takes less than some 0.2 ms, let compiled code take them
-    (`counter.py`) and threads call it `together`.
+    (kernels/counter.py) and threads call it `together`.
     """
     todo = iter(list(pieces))
 

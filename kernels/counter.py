@@ -6,7 +6,7 @@ import numpy as np
 from numba.core import types
 from numba.extending import intrinsic
 
-from kernels.lap.cpu.shortlist import jit
+from kernels.compiling import njit
 from kernels.problems.arrays import Integers
 
 
@@ -27,7 +27,7 @@ def taken(typing_context: Any, counter: Any, count: Any) -> Any:
     return types.int64(counter, types.int64), add
 
 
-@jit
+@njit(cache=True, nogil=True)
 def take(counter: Integers, count: int) -> int:
     """`taken`, for Python."""
     return int(taken(counter, count))

@@ -20,6 +20,7 @@ from kernels.certificates.rejecting.sums import (
     VIOLATION,
     added,
     conclude,
+    held,
     inlined,
     jit,
     turned,
@@ -78,7 +79,7 @@ def prove(
             )  # fmt: skip
 
 
-@jit
+@held
 def pieces_of(starts: Array, size: int) -> Array:
     """Where pieces of about `size` entries and lines begin among the problems, and behind them the end of the last."""
     count = len(starts) - 1

@@ -37,31 +37,35 @@ def judged_together(
         return Table.of(judged(written(problem), answer, ended, heard))
     from kernels.certificates.rejecting import sums
 
-    starts, optimal = problem.starts, np.ones(len(ended), bool)
+    optimal = b"\1" * len(ended)
     if ended.count(Termination.OPTIMAL) < len(ended):
-        optimal = np.array([word is Termination.OPTIMAL for word in ended])
-    told, counts = _found(problem, answer, starts, optimal)
-    alone = counts[:, sums.SURE] == 0
-    for words, side in ((answer.u_finer, 1), (answer.v_finer, 2)):
-        if words is not None:
-            alone |= _any(np.asarray((words != 0).any(axis=0)), starts[:, side])
-    again = np.flatnonzero(alone).tolist()
+        optimal = bytes(word is Termination.OPTIMAL for word in ended)
+    told, counts = _found(problem, answer, np.frombuffer(optimal, bool))
+    barred = FORBIDDEN if told.dtype.kind == "i" else None
+    unsure, *of_all = sums.over_all(problem.maximize, barred, told, counts)
+    again: list[int] = []
+    if unsure or answer.u_finer is not None or answer.v_finer is not None:
+        again = _again(problem, answer, counts[:, sums.SURE] == 0)
     problem = written(problem) if again else problem
     if len(again) > len(ended) // 2:
         return Table.of(judged(problem, answer, ended, heard))
-    proofs = _proofs(told, counts, ended, problem.maximize)
+    proofs = _proofs(told, counts, of_all, ended)
     for k in again:
-        proofs[k] = judged(*_one(problem, answer, starts, k), [ended[k]], heard)[0]
+        proofs[k] = judged(*_one(problem, answer, problem.starts, k), [ended[k]], heard)[0]
     return proofs
 
 
-def _found(problem: Rejecting, answer: Answer, starts: Array, optimal: Array) -> tuple[Array, Array]:
-    """What `loops.prove` finds of each problem: `told` and `counts`."""
+def _found(problem: Rejecting, answer: Answer, optimal: Array) -> tuple[Array, Array]:
+    """What `loops.prove` finds of each problem: `told` and `counts`.
+
+    Before the threads begin nothing here lets go of Python's lock, as NumPy does for a few hundred entries: whoever
+    keeps the answer meanwhile would have it until the arrays are hashed and written, and no thread would prove.
+    """
     from kernels.certificates.rejecting import loops
     from kernels.certificates.rejecting.sums import most_threads
     from kernels.counter import new_counter
 
-    starts, count, kind = untouched(starts), len(starts) - 1, problem.row_prices.dtype
+    starts, count, kind = untouched(problem.starts), len(problem.sizes), problem.row_prices.dtype
     whole = kind.kind == "i"
     worst, most = kind.type(dual.TOP if whole else np.inf), kind.type(dual.LARGEST_PRICE[kind.kind])
     found = np.empty((count, 4), kind), np.zeros((count, 6), np.int64)
@@ -90,35 +94,39 @@ def _read(array: Array) -> Array:
     return untouched(np.ascontiguousarray(array))
 
 
-def _any(marked: Array, starts: Array) -> Array:
-    """Of each problem, whether one of its lines is marked."""
-    before = np.concatenate([[0], np.cumsum(marked)])
-    return np.asarray(before[starts[1:]] > before[starts[:-1]])
+def _again(problem: Rejecting, answer: Answer, unsure: Array) -> list[int]:
+    """The problems that need another look: those that are marked, and those whose duals have further words."""
+    for words, side in ((answer.u_finer, 1), (answer.v_finer, 2)):
+        if words is not None:
+            before = np.concatenate([[0], np.cumsum((words != 0).any(axis=0))])
+            starts = problem.starts[:, side]
+            unsure = unsure | (before[starts[1:]] > before[starts[:-1]])
+    return [int(k) for k in np.flatnonzero(unsure)]
 
 
-def _proofs(told: Array, counts: Array, ended: list[Termination], maximize: bool) -> Table:
-    """The proofs, as far as the loops are sure of them."""
+def _proofs(told: Array, counts: Array, of_all: list[Any], ended: list[Termination]) -> Table:
+    """The proofs, as far as the loops are sure of them. `of_all`: what `sums.over_all` says of these."""
     from kernels.certificates.rejecting import sums
 
+    unknown, loose, missing, left, violation, objective, bound, sure = of_all
     words = ended[:]
-    if (loose := counts[:, sums.LOOSE]).any():
+    if loose:
         words = [
             Termination.CONVERGED if word is Termination.OPTIMAL and one else word
-            for word, one in zip(ended, loose.tolist(), strict=True)
+            for word, one in zip(ended, counts[:, sums.LOOSE].tolist(), strict=True)
         ]
-    missing, unbounded = counts[:, sums.MISSING], counts[:, sums.UNBOUNDED]
     proofs = Table(
         words, told[:, sums.OBJECTIVE].tolist(), told[:, sums.BOUND].tolist(), told[:, sums.GAP].tolist(),
-        told[:, sums.VIOLATION], missing, counts[:, sums.LEFT],
+        told[:, sums.VIOLATION], counts[:, sums.MISSING], counts[:, sums.LEFT],
     )  # fmt: skip
-    proofs.open.update(np.flatnonzero(missing + unbounded).tolist())
-    for k in proofs.open:
-        proofs.gaps[k] = None
-        proofs.objectives[k] = None if missing[k] else proofs.objectives[k]
-        proofs.bounds[k] = None if unbounded[k] else proofs.bounds[k]
-    if told.dtype.kind == "f":
-        objective, bound, sure = sums.over_all(maximize, told, counts)
-        proofs.sums = Sums(objective, bound) if sure else None
+    if unknown:
+        for k, (pairs, lines) in enumerate(counts[:, [sums.MISSING, sums.UNBOUNDED]].tolist()):
+            if pairs or lines:
+                proofs.open.add(k)
+                proofs.gaps[k] = None
+                proofs.objectives[k] = None if pairs else proofs.objectives[k]
+                proofs.bounds[k] = None if lines else proofs.bounds[k]
+    proofs.sums = Sums(violation, missing, left, (objective, bound) if sure else None)
     return proofs
 
 

@@ -33,14 +33,19 @@ def jit(function: F) -> F:
     return njit(cache=True, nogil=True, error_model="numpy")(function)
 
 
+def held(function: F) -> F:
+    """The same without letting go of the GIL: who keeps the answer meanwhile would have it longer than this takes."""
+    return njit(cache=True, error_model="numpy")(function)
+
+
 def inlined(function: F) -> F:
     """Compile into whatever compiled function calls it."""
     return njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function)
 
 
 def most_threads() -> int:
-    """How many threads whoever runs this process has given it for compiled loops."""
-    return int(numba.get_num_threads())
+    """How many threads this process was given for compiled loops; numba lets go of the GIL where it is asked."""
+    return int(numba.config.NUMBA_NUM_THREADS)
 
 
 @inlined
@@ -125,15 +130,27 @@ def conclude(
     counts[SURE] = sure and not (optimal and (missing > 0 or (known and not fine)))
 
 
-@jit
-def over_all(maximize: bool, told: Array, counts: Array) -> tuple[float, float, bool]:
-    """The objectives of all problems and their bounds, floats, added up and rounded to their weak sides; is it sure?"""
-    objective, bound = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+@held
+def over_all(maximize: bool, barred: Any, told: Array, counts: Array) -> Any:
+    """How many problems nobody is sure of, are open, or are no optimum; pairs missing, lines left, largest violation.
+
+    Then objective and bound of floats, added up and rounded to their weak sides, and whether that is sure: of
+    problems of which none is open.
+    """
+    unsure = unknown = loose = missing = left = 0
+    worst, objective, bound = told.dtype.type(0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     for k in range(len(told)):
-        if counts[k, SURE] == 0 or counts[k, MISSING] > 0 or counts[k, UNBOUNDED] > 0:
-            return 0.0, 0.0, False
-        objective = added(objective, turned(told[k, OBJECTIVE], maximize))
-        bound = added(bound, turned(told[k, BOUND], maximize))
+        if counts[k, SURE] == 0:
+            unsure += 1
+            continue
+        missing, left, loose = missing + counts[k, MISSING], left + counts[k, LEFT], loose + counts[k, LOOSE]
+        worst = max(worst, told[k, VIOLATION])
+        if counts[k, MISSING] > 0 or counts[k, UNBOUNDED] > 0:
+            unknown += 1
+        elif barred is None:
+            objective = added(objective, turned(told[k, OBJECTIVE], maximize))
+            bound = added(bound, turned(told[k, BOUND], maximize))
     high, one = rounded(objective, 1)
     low, other = rounded(bound, -1)
-    return turned(high, maximize) + 0.0, turned(low, maximize) + 0.0, one and other
+    sure = barred is None and unsure + unknown == 0 and one and other
+    return unsure, unknown, loose, missing, left, worst, turned(high, maximize) + 0.0, turned(low, maximize) + 0.0, sure

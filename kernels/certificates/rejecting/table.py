@@ -11,10 +11,15 @@ from kernels.solution import Number, Termination
 
 @dataclass(frozen=True)
 class Sums:
-    """Over all problems, floats, each rounded to its weak side."""
+    """Over all problems: the largest violation, how many pairs are missing and how many lines are left.
 
-    objective: float
-    bound: float
+    `rounded`: objective and bound, each rounded to its weak side; None where nobody has added them up.
+    """
+
+    violation: Number
+    unassigned: int
+    left: int
+    rounded: tuple[float, float] | None = None
 
 
 @dataclass
@@ -22,7 +27,7 @@ class Table:
     """What `Proof` holds of one problem, as a list of all. Of what an answer does not list, an array will do.
 
     `open`: the problems without an objective, a bound or a gap, which have None there. `whys` and `claims`: of the few
-    problems that have one, by number. `sums`: where somebody has added up all objectives and bounds of this table.
+    problems that have one, by number. `sums`: where somebody has made those of this table.
     """
 
     ended: list[Termination]
@@ -69,12 +74,12 @@ class Table:
             self.ended, self.objectives, self.bounds, self.gaps, self.violations, self.unassigned, self.left,
         ]  # fmt: skip
 
-    def totals(self) -> tuple[Number, int, int]:
-        """The largest violation, how many pairs are missing and how many lines are left, of all problems."""
-        worst, unassigned, left = self.violations, self.unassigned, self.left
-        if isinstance(worst, list) or isinstance(unassigned, list) or isinstance(left, list):
-            return max(worst, default=0), sum(unassigned), sum(left)
-        return worst.max(initial=0).item(), int(unassigned.sum()), int(left.sum())
+    def totals(self) -> Sums:
+        """Those of this table."""
+        if self.sums is not None:
+            return self.sums
+        *_, violations, unassigned, left = self._columns()
+        return Sums(max(violations, default=0), sum(unassigned), sum(left))
 
     def _note(self, k: int, proof: Proof) -> None:
         """What only some problems have."""

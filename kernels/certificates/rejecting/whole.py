@@ -4,7 +4,7 @@ from typing import Any
 
 from kernels.certificates.assignment_groups import WORST
 from kernels.certificates.rejecting.proof import finite
-from kernels.certificates.rejecting.table import Table
+from kernels.certificates.rejecting.table import Sums, Table
 from kernels.certificates.rounded import share_up, sum_down, sum_up
 from kernels.problems import Rejecting
 from kernels.solution import Certificate, Number, Solution, Termination
@@ -17,11 +17,12 @@ def certificate(problem: Rejecting, solution: Solution, proofs: Table) -> Certif
     """
     exact, batch = problem.row_prices.dtype.kind == "i", problem.form != "one"
     sign = -1 if problem.maximize else 1
-    objective, bound = _summed(proofs, exact, batch, sign)
+    sums = proofs.totals()
+    objective, bound = sums.rounded or _summed(proofs, exact, batch, sign)
     gap: Number | None = None
     if objective is not None and bound is not None:
         gap = abs(objective - bound) if exact else sum_up([sign * objective, -sign * bound])
-    words, (violation, missing, left) = set(proofs.ended), proofs.totals()
+    words = set(proofs.ended)
     worst = max(words, key=WORST.index, default=Termination.OPTIMAL)
     broken = _broken(proofs, batch)
     return Certificate(
@@ -29,10 +30,10 @@ def certificate(problem: Rejecting, solution: Solution, proofs: Table) -> Certif
         bound=bound,
         gap_abs=gap,
         gap_rel=None if gap is None else share_up(gap, objective, bound),
-        max_violation=violation,
+        max_violation=sums.violation,
         holds=not broken,
-        proved=broken or _claim(proofs, words, exact, batch, missing, left),
-        facts={"unassigned": missing, "left": left, **(_of_each(proofs, words) if batch else {})},
+        proved=broken or _claim(proofs, words, exact, batch, sums),
+        facts={"unassigned": sums.unassigned, "left": sums.left, **(_of_each(proofs, words) if batch else {})},
         termination=None if worst is solution.termination else worst,
         loose=Termination.CONVERGED in words,
     )
@@ -40,8 +41,6 @@ def certificate(problem: Rejecting, solution: Solution, proofs: Table) -> Certif
 
 def _summed(proofs: Table, exact: bool, batch: bool, sign: int) -> tuple[Number | None, Number | None]:
     """Objective and bound of all problems."""
-    if proofs.sums is not None:
-        return proofs.sums.objective, proofs.sums.bound
     objectives, bounds = proofs.objectives, proofs.bounds
     if batch and proofs.open:
         known = [k for k, value in enumerate(objectives) if value is not None]
@@ -69,7 +68,7 @@ def total(values: list[Number | None], exact: bool, side: int) -> Number | None:
     return finite(sum_up(known) if side > 0 else sum_down(known))
 
 
-def _claim(proofs: Table, words: set[Termination], exact: bool, batch: bool, missing: int, left: int) -> str:
+def _claim(proofs: Table, words: set[Termination], exact: bool, batch: bool, sums: Sums) -> str:
     """What is proved, in one line."""
     refuted = sorted(proofs.claims.items())
     if refuted and len(refuted) == len(proofs):
@@ -77,10 +76,11 @@ def _claim(proofs: Table, words: set[Termination], exact: bool, batch: bool, mis
         return f"problem 0: {refuted[0][1]}{more}" if batch else refuted[0][1]
     arithmetic = "in exact integers" if exact else "without rounding but of the last sums, outward"
     claim = "optimal by duals" if words <= {Termination.OPTIMAL} else "a valid pairing and a dual bound"
-    claim = f"a valid pairing with {missing} pairs missing, and a dual bound" if missing else claim
+    if sums.unassigned:
+        claim = f"a valid pairing with {sums.unassigned} pairs missing, and a dual bound"
     also = "".join(f"; problem {k}: {said}" for k, said in refuted[:1])
     also += f", and {len(refuted) - 1} more" if len(refuted) > 1 else ""
-    return f"{claim}, {left} rows and columns left at their prices, recomputed {arithmetic}{also}"
+    return f"{claim}, {sums.left} rows and columns left at their prices, recomputed {arithmetic}{also}"
 
 
 def _of_each(proofs: Table, words: set[Termination]) -> dict[str, Any]:

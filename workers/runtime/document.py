@@ -153,8 +153,8 @@ def _bytes(arrays: Mapping[str, Array]) -> int:
     return sum(array.nbytes for array in arrays.values())
 
 
-def document_of(order: Order, solved: Solved, references: dict[str, Any], bench: Bench) -> dict[str, Any]:
-    """The result document; `as_json` writes it. Times and arrays are last: who answers changes these, and no others."""
+def document_of(order: Order, solved: Solved, bench: Bench) -> dict[str, Any]:
+    """The result document without times and arrays; `as_json` writes it, and `ended_with` what it lacks."""
     solution, certificate = solved.solution, solved.certificate
     record = order.record
     return {
@@ -177,14 +177,17 @@ def document_of(order: Order, solved: Solved, references: dict[str, Any], bench:
             for name, reference in from_json(record["inputs"]).items()
         },
         "attempt": int(record["attempt"]),
-        "timings_ms": {name: round(value, 3) for name, value in solved.timings_ms.items()},
-        "arrays": references,
     }
 
 
 def as_json(document: dict[str, Any]) -> str:
     """`document` as it is stored: NumPy's scalars and arrays as Python's, NaN and infinities as null."""
     return to_json(fold(document), inf_nan_mode="null", fallback=_plainly).decode()
+
+
+def ended_with(text: str, timings_ms: dict[str, float], references: dict[str, Any]) -> str:
+    """A document as JSON with its times and arrays, which are last: who answers changes these, and no others."""
+    return f"{text[:-1]},{as_json({'timings_ms': timings_ms, 'arrays': references})[1:]}"
 
 
 def _plainly(value: Any) -> Any:

@@ -22,7 +22,7 @@ from workers.runtime.audit import Auditor
 from workers.runtime.outlast import outlast
 from workers.runtime.version import allot_version
 from workers.store import inline
-from workers.store.folded import fold
+from workers.store.folded import KEY, fold
 from workers.store.reference import names
 from workers.store.shorts import Short, shorts_of
 from workers.store.store import Store
@@ -154,7 +154,7 @@ def _bytes(arrays: Mapping[str, Array]) -> int:
 
 
 def document_of(order: Order, solved: Solved, bench: Bench) -> dict[str, Any]:
-    """The result document without times and arrays; `as_json` writes it, and `ended_with` what it lacks."""
+    """The result document without times and arrays; `begun` writes it, and `ended_with` what it lacks."""
     solution, certificate = solved.solution, solved.certificate
     record = order.record
     return {
@@ -185,9 +185,16 @@ def as_json(document: dict[str, Any]) -> str:
     return to_json(fold(document), inf_nan_mode="null", fallback=_plainly).decode()
 
 
-def ended_with(text: str, timings_ms: dict[str, float], references: dict[str, Any]) -> str:
-    """A document as JSON with its times and arrays, which are last: who answers changes these, and no others."""
-    return f"{text[:-1]},{as_json({'timings_ms': timings_ms, 'arrays': references})[1:]}"
+def begun(document: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """A document as JSON, as far as it is known before its arrays are kept; and what goes behind these."""
+    kept = fold(document)
+    last = {KEY: kept[KEY]} if KEY in kept else {}
+    return as_json({name: value for name, value in kept.items() if name != KEY}), last
+
+
+def ended_with(text: str, timings_ms: dict[str, float], references: dict[str, Any], last: dict[str, Any]) -> str:
+    """What `begun` told, with its times and arrays behind: who answers changes these, and nothing before them."""
+    return f"{text[:-1]},{as_json({'timings_ms': timings_ms, 'arrays': references, **last})[1:]}"
 
 
 def _plainly(value: Any) -> Any:

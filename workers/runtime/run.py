@@ -33,7 +33,7 @@ from workers.jobs.failure import Failure, failure
 from workers.jobs.job import State, StoreFull, Unavailable, UnknownBlob
 from workers.jobs.records import Ending, Order, Records
 from workers.runtime import gpu_memory, logs, traces
-from workers.runtime.document import Bench, Beside, Solved, as_json, clock, document_of, ended_with, stored
+from workers.runtime.document import Bench, Beside, Solved, begun, clock, document_of, ended_with, stored
 from workers.runtime.outlast import AWAY, outlast
 from workers.runtime.watch import Watch, plain
 from workers.store import inline
@@ -118,7 +118,7 @@ def concluded(order: Order, solved: Solved, bench: Bench, deadline: Deadline | N
     if solution.termination is Termination.STOPPED and certificate.objective is None:
         return Ending(order.job_id, order.execution, State.CANCELLED, {"timings_ms": _json(solved.timings_ms)})
     document = document_of(order, solved, bench)
-    text = as_json(document)  # while the last arrays are kept: of a thousand problems it is as long as that
+    text, last = begun(document)  # while the last arrays are kept: of a thousand problems it is as long as that
     references, digests = stored(solved, record["owner"], bench.store, deadline or Deadline())
     if bench.auditor is not None:
         bench.auditor.note(order, solution, certificate)
@@ -133,7 +133,7 @@ def concluded(order: Order, solved: Solved, bench: Bench, deadline: Deadline | N
         "termination": solution.termination.value,
         "verified": json.dumps(document["certificate"]["verified"]),
     }
-    text = ended_with(text, timings_ms, references)
+    text = ended_with(text, timings_ms, references, last)
     return Ending(order.job_id, order.execution, State.SUCCEEDED, fields, text, digests)
 
 

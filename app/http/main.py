@@ -11,15 +11,14 @@ from fastapi.telemetry import TelemetryConfig
 from app.agents import mounted
 from app.answers.waiting import Waiting
 from app.http import errors, openapi, routes
+from app.http.around import Around
 from app.http.auth import load_keys
 from app.http.config import HttpSettings
 from app.http.limits import Limits
-from app.http.logs import Logs
 from app.http.metrics import Metrics
 from app.http.short import Straight
 from app.http.turns import Turns
 from app.intake.clerks import Clerks
-from app.intake.drain import Drain
 from app.intake.room import Room
 from app.intake.settling import Settling
 from app.intake.visit import Desk
@@ -72,9 +71,7 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
     app.state.turns, app.state.checks = Turns(), CapacityLimiter(8)
     app.state.metrics = Metrics()
     app.add_middleware(Straight, service=app)
-    app.add_middleware(Drain)
-    app.add_middleware(Metrics.Middleware, metrics=app.state.metrics)
-    app.add_middleware(Logs)
+    app.add_middleware(Around, metrics=app.state.metrics)
     errors.install(app)
     routes.install(app)
     workbench.install(app)

@@ -6,8 +6,7 @@ Names are listed in docs/deploying.md; alert rules and dashboards read them.
 import functools
 import os
 import threading
-import time
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Iterable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -15,7 +14,6 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.http.config import COUNTS
 from workers.jobs.job import Unavailable, WorkerInfo
@@ -29,6 +27,8 @@ READINGS = {
     "bytes_used": ("allot_gpu_used_bytes", "Memory of a GPU that is in use, by whomever"),
     "celsius": ("allot_gpu_temperature_celsius", "Temperature of the chip"),
 }
+METHODS = ("GET", "HEAD", "POST", "DELETE")
+"""That are counted by their names; there may be any others."""
 NOW = ("waiting", "running")
 DAMAGED = "damaged"
 PHASES = {
@@ -51,6 +51,8 @@ class Metrics:
         self.seconds = Histogram(
             "allot_http_request_seconds", "Time to answer", ["method", "route"], buckets=BUCKETS, registry=self.registry
         )
+        self._requests = functools.cache(self.requests.labels)
+        self._seconds = functools.cache(self.seconds.labels)
 
     def render(self, jobs: Jobs) -> bytes:
         """The text format. While Redis is away it has what this process counted, and says so."""
@@ -74,35 +76,11 @@ class Metrics:
         MultiProcessCollector(registry, self._folder)  # type: ignore[no-untyped-call]
         return registry
 
-    class Middleware:
-        """Times each request under the route it matched; a path that matched none counts as "none"."""
-
-        def __init__(self, app: ASGIApp, metrics: "Metrics") -> None:
-            self.app, self.metrics = app, metrics
-            self._requests = functools.cache(metrics.requests.labels)
-            self._seconds = functools.cache(metrics.seconds.labels)
-
-        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-            """Pass the request on."""
-            if scope["type"] != "http":
-                await self.app(scope, receive, send)
-                return
-            begun, status = time.perf_counter(), 500
-
-            async def watch(message: MutableMapping[str, Any]) -> None:
-                nonlocal status
-                if message["type"] == "http.response.start":
-                    status = message["status"]
-                    message["headers"] = [*message["headers"], (b"x-content-type-options", b"nosniff")]
-                await send(message)
-
-            try:
-                await self.app(scope, receive, watch)
-            finally:
-                route = getattr(scope.get("route"), "path", "none")
-                method = scope["method"] if scope["method"] in ("GET", "HEAD", "POST", "DELETE") else "other"
-                self._requests(method, route, str(status)).inc()
-                self._seconds(method, route).observe(time.perf_counter() - begun)
+    def count(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count a request and its time, under the route that it matched; "none" where it matched none."""
+        method = method if method in METHODS else "other"
+        self._requests(method, route, str(status)).inc()
+        self._seconds(method, route).observe(seconds)
 
 
 class _Jobs(Collector):

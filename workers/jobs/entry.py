@@ -103,18 +103,15 @@ class Entry:
         if self._taken > FULL:
             await self._look(self._looked)  # it may have room again
             require_room(self._taken)
-        quota = await self._quota(submission.owner)
+        quota = self._quotas.fresh(submission.owner)
+        if quota is None:  # Redis is asked for it now and then
+            quota = await asyncio.to_thread(self._quotas.of, submission.owner)
         one = fresh(submission, self._settings, Granted(quota, FULL * self._most), self._clock.now())
         outcome, told, position = await self._submitted(one, counting)
         job = one.job(outcome, told, position, self._settings.max_queued)
         if job is None and told == one.job_id:  # sent again after a lost answer
             job = one.job("created", told, None, 0)
         return job, told
-
-    async def _quota(self, owner: str) -> Quota:
-        """The limits of an owner, which Redis is asked for now and then. Raises Unavailable."""
-        quota = self._quotas.fresh(owner)
-        return await asyncio.to_thread(self._quotas.of, owner) if quota is None else quota
 
     async def _submitted(self, one: Fresh, counting: Counting | None) -> tuple[str, str, int]:
         """SUBMIT's answer. It may be sent again: a second one finds the job of the first.

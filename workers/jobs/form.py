@@ -24,7 +24,7 @@ LEAST_LIMIT_S = 1.0
 """Jobs with less time than this run alone: those before them would use it up."""
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # nobody changes one; frozen, it takes three times as long to make
 class Placed:
     """Where a problem goes: its queue, its form ("" for a job without company) and its estimated seconds."""
 

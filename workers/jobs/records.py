@@ -320,7 +320,10 @@ def order_of(told: Sequence[Any]) -> Order:
 
 
 def _flat(fields: Mapping[str, Any]) -> str:
-    return to_json([str(part) for pair in fields.items() for part in pair]).decode()
+    flat: list[str] = []
+    for name, value in fields.items():
+        flat += name, value if type(value) is str else str(value)
+    return to_json(flat).decode()
 
 
 def _pairs(flat: Sequence[str]) -> dict[str, str]:

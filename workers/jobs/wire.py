@@ -33,7 +33,7 @@ class Cut(Unavailable):
     """There is no connection, or it broke: what was asked may have been done. Whatever may be asked twice, may be."""
 
 
-@dataclass
+@dataclass(slots=True)
 class _Batch:
     """Commands that were sent together, and what has been answered of them."""
 
@@ -74,7 +74,7 @@ class Wire(asyncio.Protocol):
         """
         while self._transport is None or self._opening is not None:
             await self.open()
-        replies = await self._send(commands)
+        replies = await self._sent(commands)
         for reply in replies:
             if isinstance(reply, hiredis.ReplyError):
                 raise self._meant(reply)
@@ -95,18 +95,19 @@ class Wire(asyncio.Protocol):
         """
         while self._transport is None or self._opening is not None:
             await self.open()
-        answers = await self._acknowledged(*(("EVALSHA", one.digest, 0, *given) for one, given in calls))
-        if any(isinstance(answer, hiredis.ReplyError) and str(answer).startswith("NOSCRIPT") for answer in answers):
-            answers = await self._acknowledged(*(("EVAL", one.text, 0, *given) for one, given in calls))
-        for answer in answers:
-            if isinstance(answer, hiredis.ReplyError):
-                raise self._meant(answer)
+        by_digest: list[Command] = [("EVALSHA", one.digest, 0, *given) for one, given in calls]
+        answers = await (self._acknowledged(by_digest) if self._replicas else self._sent(by_digest))
+        wrong = [answer for answer in answers if isinstance(answer, hiredis.ReplyError)]
+        if wrong and any(str(answer).startswith("NOSCRIPT") for answer in wrong):
+            by_text: list[Command] = [("EVAL", one.text, 0, *given) for one, given in calls]
+            answers = await (self._acknowledged(by_text) if self._replicas else self._sent(by_text))
+            wrong = [answer for answer in answers if isinstance(answer, hiredis.ReplyError)]
+        if wrong:
+            raise self._meant(wrong[0])
         return answers
 
-    async def _acknowledged(self, *commands: Command) -> list[Any]:
-        if not self._replicas:
-            return await self._send(commands)
-        *answers, reached = await self._send((*commands, ("WAIT", self._replicas, int(1000 * ACKNOWLEDGE_S))))
+    async def _acknowledged(self, commands: Sequence[Command]) -> list[Any]:
+        *answers, reached = await self._sent((*commands, ("WAIT", self._replicas, int(1000 * ACKNOWLEDGE_S))))
         wrong = any(isinstance(answer, hiredis.ReplyError) for answer in answers)
         if isinstance(reached, int) and reached < self._replicas and not wrong:
             raise Unavailable(f"Redis takes no writes now: {reached} of {self._replicas} replicas have it; "
@@ -151,7 +152,7 @@ class Wire(asyncio.Protocol):
             greeting.append(("AUTH", *filter(None, (address.get("username"), address["password"]))))
         if address.get("db"):
             greeting.append(("SELECT", address["db"]))
-        for reply in await self._send(greeting) if greeting else ():
+        for reply in await self._sent(greeting) if greeting else ():
             if isinstance(reply, hiredis.ReplyError):
                 self.close()
                 raise Unavailable(f"Redis does not let us in: {reply}")
@@ -186,7 +187,8 @@ class Wire(asyncio.Protocol):
             raise Unavailable("Redis does not answer: the connection is closed")
         self._transport.write(_packed(command))
 
-    async def _send(self, commands: Sequence[Command]) -> list[Any]:
+    def _sent(self, commands: Sequence[Command]) -> "asyncio.Future[list[Any]]":
+        """The replies to come. Raises Cut."""
         if self._transport is None:
             raise Cut("Redis does not answer: the connection is closed")
         loop = asyncio.get_running_loop()
@@ -197,7 +199,7 @@ class Wire(asyncio.Protocol):
         self._out.extend(map(_packed, commands))
         if self._clock is None:
             self._look_in(self._timeout_s)
-        return await batch.done
+        return batch.done
 
     def _flush(self) -> None:
         out, self._out = self._out, []

@@ -1,6 +1,7 @@
 """RQ's names in Redis, as RQ itself has them, and the Lua that keeps its books within the scripts of a job's record."""
 
-from datetime import UTC, datetime
+import functools
+import time
 from pathlib import Path
 
 from rq.executions import Execution, ExecutionRegistry
@@ -35,4 +36,10 @@ RENEW = LUA + "redis.call('DEL', 'allot:nothing')\n" + Path(__file__).with_name(
 
 def stamp() -> str:
     """This moment as RQ writes it."""
-    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    second, microsecond = divmod(time.time_ns() // 1000, 1_000_000)
+    return f"{_utc(second)}.{microsecond:06d}Z"
+
+
+@functools.lru_cache(4)
+def _utc(second: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))

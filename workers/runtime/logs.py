@@ -35,10 +35,14 @@ class about:
     __slots__ = ("_fields", "_token")
 
     def __init__(self, **fields: str | None) -> None:
-        self._fields = {name: value for name, value in fields.items() if value}
+        self._fields = fields
 
     def __enter__(self) -> None:
-        self._token = _about.set({**_about.get(), **self._fields})
+        belongs = dict(_about.get())
+        for name, value in self._fields.items():
+            if value:
+                belongs[name] = value
+        self._token = _about.set(belongs)
 
     def __exit__(self, *_: object) -> None:
         _about.reset(self._token)
@@ -51,7 +55,8 @@ def told() -> Mapping[str, str]:
 
 def carried() -> dict[str, str]:
     """What a job's record keeps of the request that made it."""
-    return {name: value for name, value in told().items() if name in ("request_id", "traceparent")}
+    belongs = _about.get()
+    return {name: belongs[name] for name in ("request_id", "traceparent") if name in belongs}
 
 
 def of_record(job_id: str, record: Mapping[str, str]) -> contextlib.AbstractContextManager[None]:
@@ -92,15 +97,15 @@ def record(logger: logging.Logger, message: str, fields: Mapping[str, Any], belo
 
 def _lines_alone(logger: logging.Logger) -> "Lines | None":
     """The handler of `configure`, if a record of this logger would come to it and to nobody else."""
-    node: logging.Logger | None = logger
+    node, root = logger, logging.root
     if not logger.isEnabledFor(logging.INFO):
         return None
-    while node is not None and node is not logging.root:
+    while node is not None and node is not root:
         if node.handlers or node.filters or not node.propagate:
             return None
-        node = node.parent
-    handlers = logging.root.handlers
-    return handlers[0] if len(handlers) == 1 and isinstance(handlers[0], Lines) else None
+        node = node.parent  # type: ignore[assignment]  # the root has none
+    found = root.handlers[0] if len(root.handlers) == 1 else None
+    return found if isinstance(found, Lines) else None
 
 
 def slow(solver: str, timings_ms: Mapping[str, float]) -> None:
@@ -235,6 +240,11 @@ def _time_here(at: float) -> str:
 
 def _shown(belongs: Mapping[str, str], fields: Mapping[str, Any]) -> str:
     """What a line for people says behind its message."""
-    said = [f" {name}={belongs[name]}" for name in ("request_id", "job_id") if name in belongs and name not in fields]
-    said += [f" {name}={value}" for name, value in fields.items() if name != "action"]
-    return "".join(said).replace("\n", " ")
+    said = ""
+    for name in ("request_id", "job_id"):
+        if name in belongs and name not in fields:
+            said += f" {name}={belongs[name]}"
+    for name, value in fields.items():
+        if name != "action":
+            said += f" {name}={value}"
+    return said.replace("\n", " ")

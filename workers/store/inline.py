@@ -33,6 +33,12 @@ def kind_of(dtype: np.dtype[Any]) -> str:
     return str(dtype)
 
 
+@functools.lru_cache(256)
+def _named(text: str) -> np.dtype[Any]:
+    """The type of that name."""
+    return np.dtype(text)
+
+
 def size_of(value: Array | Csr) -> int:
     """Bytes of the array or the arrays."""
     if isinstance(value, Csr):
@@ -50,7 +56,7 @@ def pack(array: Array) -> InputRef:
 def unpack(entry: Mapping[str, Any]) -> Array:
     """The array. It may be written to: numba compiles every kernel anew for those that may not."""
     dtype, _, data = entry["data"].rpartition(":")
-    flat = np.frombuffer(pybase64.b64decode_as_bytearray(data, validate=True), np.dtype(dtype or entry["dtype"]))
+    flat = np.frombuffer(pybase64.b64decode_as_bytearray(data, validate=True), _named(dtype or entry["dtype"]))
     return flat.reshape(entry["shape"])
 
 

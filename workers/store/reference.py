@@ -27,6 +27,8 @@ CSR_PARTS = ("indptr", "indices", "values")
 FIELDS = ("format", "member", "dtype", "shape", "scale")
 NOTES = ("digest", "size", "kind", "arrays", "links", "href")
 """What the service writes beside a reference for people to read; it may stay there when the reference is used."""
+ALIVE = {"blob", "kind", "csr"}
+"""Fields of a reference with blobs, of this release or of an earlier one."""
 UNLIMITED = Limits(max_bytes=1 << 62, max_elements=1 << 62)
 
 
@@ -96,8 +98,14 @@ def blobs(reference: InputRef) -> Iterator[InputRef]:
 
 def names(references: Mapping[str, InputRef], owner: str) -> list[str]:
     """What the store calls the owner's blobs that these references are made of, each once."""
-    found = (blob["blob"] for reference in references.values() for blob in blobs(reference) if not is_inline(blob))
-    return list(dict.fromkeys(name_of(digest, owner) for digest in found))
+    found: dict[str, None] = {}
+    for reference in references.values():
+        if "digest" in reference and not reference.keys() & ALIVE:  # it brought its data, as most small ones do
+            continue
+        for blob in blobs(reference):
+            if not is_inline(blob):
+                found[name_of(blob["blob"], owner)] = None
+    return list(found)
 
 
 def shown(reference: InputRef) -> InputRef:

@@ -1,5 +1,6 @@
 """From results to bytes: JSON that every parser reads, arrays in line or as links, npz and safetensors."""
 
+import functools
 import math
 import time
 from collections.abc import Mapping
@@ -33,6 +34,20 @@ def json_bytes(value: Any, indent: int | None = None) -> bytes:
 def json_response(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """`value` as a JSON response."""
     return Response(json_bytes(value), status, headers=dict(headers or {}), media_type=JSON)
+
+
+class Worded(Response):
+    """JSON that is there, and headers that are: a response of Starlette's makes both of anything."""
+
+    def __init__(self, body: bytes, headers: Mapping[str, str]) -> None:
+        self.status_code, self.media_type, self.background, self.body = 200, JSON, None, body
+        self.raw_headers = [(_raw(name), value.encode("latin-1")) for name, value in headers.items()]
+        self.raw_headers += (b"content-length", b"%d" % len(body)), (b"content-type", JSON.encode())
+
+
+@functools.lru_cache(256)
+def _raw(name: str) -> bytes:
+    return name.lower().encode("latin-1")
 
 
 def document_of(jobs: Jobs, store: Store, job: Job, inline_elements: int) -> dict[str, Any]:

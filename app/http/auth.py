@@ -222,7 +222,7 @@ async def caller(request: Request) -> Caller:
     keys: Keys = request.app.state.keys
     if not keys:
         _refuse_foreign_pages(request)
-        request.state.owner = LOCAL
+        _note(request, LOCAL)
         return ALONE
     scheme, _, secret = request.headers.get("authorization", "").partition(" ")
     found = None
@@ -235,8 +235,13 @@ async def caller(request: Request) -> Caller:
         came = scheme.lower() == "bearer" and secret.strip()
         words = "The API key that came is not known here, or no longer good." if came else ASKED
         raise Refusal(401, words, headers=headers)
-    request.state.owner = found.owner  # for the log
+    _note(request, found.owner)
     return found
+
+
+def _note(request: Request, owner: str) -> None:
+    """Whose the request is, for the log."""
+    request.scope.setdefault("state", {})["owner"] = owner
 
 
 async def owner(found: Annotated[Caller, Depends(caller)]) -> str:
@@ -262,14 +267,15 @@ def _refuse_foreign_pages(request: Request) -> None:
     Browsers name the page's origin, and a page that had its name point at this machine names that as the host.
     """
     http: Any = request.app.state.http
-    if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+    headers = request.headers
+    if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
         raise Refusal(403, "A page of another site may not use a service without API keys.")
     if http.insecure:
         return
     host = _asked(request)
     if not is_loopback(host):
         raise Refusal(403, f"Without API keys only localhost is answered, not {host[:100]!r}.")
-    origin = request.headers.get("origin")
+    origin = headers.get("origin")
     if origin is not None and not _is_ours(origin, request):
         raise Refusal(403, f"A page of {origin[:100]!r} may not use a service without API keys.")
 

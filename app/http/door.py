@@ -13,11 +13,12 @@ import logging
 import time
 from collections import Counter
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 from app.http.balance import Place
 from app.http.config import HttpSettings
 from app.http.fetching import Fetching
+from app.http.short import SAID
 
 SWEEP_S = 1.0
 LOOKED_AT = 64
@@ -153,6 +154,8 @@ class Guarded(Fetching):
         self.head = self.taken = self.requests = 0
         self.in_head = self.in_body = self.quiet = False
         self.stuck_since: float | None = None
+        self.said: tuple[tuple[bytes, bytes], ...] = ()
+        self.made: dict[Any, Any] = {}
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Called by the loop."""
@@ -193,6 +196,10 @@ class Guarded(Fetching):
         self.in_head, self.in_body, self.taken = False, True, 0
         self.requests += 1
         self.door.work(self)
+        headers = tuple(self.headers)  # a copy: what a chunked body ends with is added to the list
+        if headers != self.said:
+            self.said, self.made = headers, {}
+        cast("dict[str, Any]", self.scope)[SAID] = self.made
         super().on_headers_complete()
         if self.requests >= self.door.http.requests_per_connection:
             self.cycle.keep_alive = False

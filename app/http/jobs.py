@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 
 from app.answers import facts
 from app.answers.answer import (
+    Worded,
     document_of,
     json_bytes,
     json_response,
@@ -25,7 +26,7 @@ from app.answers.answer import (
 )
 from app.answers.packed import packed
 from app.http.auth import owner as owner_of
-from app.http.media import JSON, NPZ, PACKED, asks_for, choose, matches_etag, prefer_wait_s
+from app.http.media import JSON, NPZ, PACKED, asks_for, choose, matches_etag, media_of_answer, prefer_wait_s
 from app.http.refusal import Invalid, Refusal, fault
 from app.intake.built import build
 from app.intake.gathered import gather
@@ -74,7 +75,7 @@ async def post(request: Request, owner: Owner) -> Response:
     """
     state = request.app.state
     wait_s = prefer_wait_s(request, state.http.max_wait_s)
-    media = choose(request.headers.get("accept", ""), (JSON, "application/problem+json", *PACKED))
+    media = media_of_answer(request)
     placed, settled = await _placed(request, owner, wait_s is not None)
     job = placed.job
     headers = {"Location": f"/v1/jobs/{job.id}"}
@@ -183,7 +184,7 @@ async def _answered(request: Request, job: Job, seen: Seen, media: str, headers:
     if said is None:
         said = await run_in_threadpool(worded, state.store, job, seen, state.http.inline_elements)
     body, headers["Server-Timing"] = said
-    return _sent(state, job, Response(body, 200, headers=headers, media_type=JSON))
+    return _sent(state, job, Worded(body, headers))
 
 
 def _sent(state: Any, job: Job, answer: Response) -> Response:

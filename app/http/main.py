@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
+from typing import Any
 
 from anyio import CapacityLimiter
 from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
+from starlette.datastructures import State
 
 from app.agents import mounted
 from app.answers.waiting import Waiting
@@ -56,6 +58,7 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
     keys = load_keys(http, settings.redis_url)
     app = FastAPI(title="Allot", version=allot_version(), description=ABOUT, docs_url=None, redoc_url=None,
                   lifespan=_lifespan, telemetry=UNUSED)  # fmt: skip
+    app.state = Kept()
     app.state.settings, app.state.http, app.state.keys = settings, http, keys
     app.state.jobs, app.state.store = Jobs(settings), open_store(settings)
     app.state.store.quota_of = app.state.jobs.quotas.of
@@ -78,6 +81,16 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
     mounted.install(app)
     openapi.install(app)
     return app
+
+
+class Kept(State):
+    """What lives as long as the application. Its attributes are Python's own: each request reads a dozen."""
+
+    def __setattr__(self, key: Any, value: Any) -> None:
+        object.__setattr__(self, key, value)
+
+    def __delattr__(self, key: Any) -> None:
+        object.__delattr__(self, key)
 
 
 async def _clerk_later(clerks: Clerks) -> None:

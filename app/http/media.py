@@ -7,8 +7,10 @@ import math
 from collections.abc import Sequence
 
 from fastapi import Request
+from starlette.datastructures import Headers
 
 from app.http.refusal import Invalid, NotAcceptable, Refusal, fault
+from app.http.short import said
 from workers.store.digests import DIGEST, PLAIN, WORDS
 
 JSON = "application/json"
@@ -16,7 +18,9 @@ NPZ = "application/x-npz"
 SAFETENSORS = "application/x-safetensors"
 PACKED = {NPZ: "npz", SAFETENSORS: "safetensors", "application/vnd.safetensors": "safetensors"}
 """Files that hold all arrays of an answer, and their suffixes."""
-LONGEST_WAIT_S = 1.0
+PROBLEM = "application/problem+json"
+OF_ANSWERS = (JSON, PROBLEM, *PACKED)
+"""What there is for a client that waits for an answer."""
 LONGEST_REMEMBERED = 200
 """Characters of a header whose meaning is remembered: callers send the same few again and again."""
 
@@ -74,19 +78,36 @@ def _quality(media: str, ranges: Sequence[tuple[str, float]]) -> float:
 
 async def wants_json(request: Request) -> None:  # a plain function would be run in a thread
     """Dependency of every route that answers in JSON: 406 for a client that could not read the answer."""
-    choose(request.headers.get("accept", ""), (JSON, "application/problem+json"))
+    choose(request.headers.get("accept", ""), (JSON, PROBLEM))
 
 
 async def wants_answer(request: Request) -> None:
     """Dependency of a route that answers in JSON, or with an answer's arrays where the client waits for the answer."""
-    waits = prefer_wait_s(request, LONGEST_WAIT_S) is not None
-    choose(request.headers.get("accept", ""), (JSON, "application/problem+json", *(PACKED if waits else ())))
+    said(request, _require_answer)
+
+
+def _require_answer(headers: Headers) -> None:
+    waits = _wait_said(headers) is not None
+    choose(headers.get("accept", ""), OF_ANSWERS if waits else (JSON, PROBLEM))
+
+
+def media_of_answer(request: Request) -> str:
+    """In what the answer of a job is wanted. Raises NotAcceptable."""
+    return said(request, _media_of_answer)
+
+
+def _media_of_answer(headers: Headers) -> str:
+    return choose(headers.get("accept", ""), OF_ANSWERS)
 
 
 def prefer_wait_s(request: Request, longest_s: float) -> float | None:
     """N of `Prefer: wait=N` (RFC 7240), at most `longest_s`; None when it is not asked. A preference never fails."""
-    seconds = _wait_in(tuple(request.headers.getlist("prefer")))
+    seconds = said(request, _wait_said)
     return None if seconds is None else min(seconds, longest_s)
+
+
+def _wait_said(headers: Headers) -> float | None:
+    return _wait_in(tuple(headers.getlist("prefer")))
 
 
 @functools.lru_cache(256)

@@ -8,7 +8,7 @@ job. Here the tree is walked when the route is made: what each guard is given is
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from fastapi import FastAPI, Request, Response
 from fastapi.params import Depends
@@ -16,9 +16,12 @@ from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+SAID = "allot.said"
+"""In a scope: what was made of the very same headers before, on the same connection."""
 Function = Callable[..., Awaitable[Any]]
 Step = tuple[Function, tuple[int, ...]]
 """A function, and what each of its parameters is given: 0 is the request, k the answer of step k - 1."""
+T = TypeVar("T")
 
 
 class Known(Headers):
@@ -39,13 +42,33 @@ class Known(Headers):
         return self._first.get(key.lower(), default)
 
 
+def said(request: Request, read: Callable[[Headers], T]) -> T:
+    """What `read` makes of the request's headers, and of nothing else.
+
+    A client says the same in each of its requests on a connection: it is read once. What `read` raises is not kept.
+    """
+    known: dict[Any, Any] | None = request.scope.get(SAID)
+    if known is None:
+        return read(request.headers)
+    if read not in known:
+        known[read] = read(request.headers)
+    found: T = known[read]
+    return found
+
+
 class Asked(Request):
     """A request that is asked for its headers a dozen times."""
 
     @functools.cached_property
     def headers(self) -> Headers:
         """By name."""
-        return Known(self.scope)
+        known: dict[Any, Any] | None = self.scope.get(SAID)
+        if known is None:
+            return Known(self.scope)
+        if Known not in known:
+            known[Known] = Known(self.scope)
+        found: Known = known[Known]
+        return found
 
 
 class Short(APIRoute):
@@ -66,7 +89,10 @@ class Short(APIRoute):
         async def handle(request: Request) -> Response:
             known: list[Any] = [request]
             for function, wants in steps:
-                known.append(await function(*[known[number] for number in wants]))
+                if len(wants) == 1:
+                    known.append(await function(known[wants[0]]))
+                else:
+                    known.append(await function(*[known[number] for number in wants]))
             answer: Response = known[-1]
             return answer
 

@@ -13,10 +13,13 @@ from typing import IO
 
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 
 from app.http.fetching import SCOPE, Holder, Into, Line
 from app.http.refusal import Refusal
+from app.http.short import said
+from app.intake.visit import Visit
 from workers.store.disk import room
 from workers.store.inline import MOST_AWAITED_BYTES
 
@@ -86,7 +89,11 @@ class Text:
 
 def content_type(request: Request) -> str:
     """The media type of the body in lower case, without parameters; "" when none is named."""
-    return request.headers.get("content-type", "").split(";")[0].strip().lower()
+    return said(request, _content_type)
+
+
+def _content_type(headers: Headers) -> str:
+    return headers.get("content-type", "").split(";")[0].strip().lower()
 
 
 def announced(request: Request) -> int:
@@ -208,17 +215,23 @@ def _too_large(limit: int) -> Refusal:
     return Refusal(413, f"The body is larger than {limit} bytes, the most that is taken here.", limit_bytes=limit)
 
 
-async def read_json(request: Request, text: Text, take: Callable[[int], object]) -> None:
-    """The body of a JSON request, into `text`."""
+async def read_json(request: Request, limit: int, visit: Visit) -> bytes | Path:
+    """The body of a JSON request, or the file that holds a long one. Raises Refusal, StoreFull."""
     if request.headers.get("content-encoding", "identity").lower() != "identity":
         raise Refusal(415, "A JSON body cannot be compressed here; upload compressed arrays with POST /v1/blobs.")
     announced = request.headers.get("content-length", "")
-    short = announced.isdigit() and int(announced) <= min(IN_PLACE_BYTES, text.limit)
-    if short:
-        await read_short(request, text.write, take)
-        return
-    async for piece in slices(request, text.limit, take):
+    if announced.isdigit() and int(announced) <= min(IN_PLACE_BYTES, limit):
+        pieces: list[bytes] = []
+        await read_short(request, pieces.append, visit.held.take)
+        whole = b"".join(pieces)
+        if len(whole) <= min(IN_PLACE_BYTES, limit):  # as it is, unless the server lets more come than was announced
+            return whole
+        raise _too_large(limit)
+    text = Text(limit, visit.aside)
+    visit.closing.append(text.close)
+    async for piece in slices(request, text.limit, visit.held.take):
         if text.fits(piece):
             text.write(piece)
         else:
             await run_in_threadpool(text.write, piece)
+    return text.content()

@@ -5,6 +5,7 @@ checks take memory and time by the entry.
 """
 
 import contextlib
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -30,7 +31,7 @@ IN_PLACE_MADE, AT_ONCE_MADE = 1 << 22, 1 << 16
 """Entries that a build may make of them here, and while all other requests wait: costs between points, for one."""
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # nobody changes one; frozen, it takes three times as long to make
 class Built:
     """A problem that was checked, where it goes, and how to keep what it was built from."""
 
@@ -61,23 +62,24 @@ async def build(gathered: Gathered) -> Built:
 async def weigh_up(gathered: Gathered, limit_s: float | None) -> tuple[Weighed, Any]:
     """What there is to know of the problem, with estimates where a limit is given, and its options."""
     visit, request = gathered.visit, gathered.request
-    with visit.timed("build"):
-        sources, card = gathered.sources, gathered.card
-        sizes = {name: elements(one.value) for name, one in sources.items() if card.reads(name, one.value)}
-        count, weighed = sum(sizes.values()), None
-        unseen = sum(size for name, size in sizes.items() if seen_of(sources[name].value) is None)
-        if unseen <= AT_ONCE_ELEMENTS and count <= AT_ONCE_SEEN and not gathered.texts and limit_s is None:
-            with contextlib.suppress(TooMuch):
-                weighed = await visit.desk.entry.placed(partial(_weighed, gathered, AT_ONCE_MADE))
-        if weighed is None and (count <= IN_PLACE_ELEMENTS or gathered.outlined):
-            most = None if gathered.outlined else IN_PLACE_MADE
-            with contextlib.suppress(TooMuch):
-                if limit_s is None and count <= IN_PLACE_ELEMENTS:
-                    weighed = await visit.desk.entry.placed(partial(_weighed, gathered, most), aside=True)
-                else:
-                    weighed = await run_in_threadpool(lambda: weigh(_question(gathered, limit_s), _asker(most)))
-        if weighed is None:
-            weighed = await _by_a_clerk(gathered, limit_s)
+    begun = time.perf_counter()
+    sources, card = gathered.sources, gathered.card
+    sizes = {name: elements(one.value) for name, one in sources.items() if card.reads(name, one.value)}
+    count, weighed = sum(sizes.values()), None
+    unseen = sum(size for name, size in sizes.items() if seen_of(sources[name].value) is None)
+    if unseen <= AT_ONCE_ELEMENTS and count <= AT_ONCE_SEEN and not gathered.texts and limit_s is None:
+        with contextlib.suppress(TooMuch):
+            weighed = await visit.desk.entry.placed(partial(_weighed, gathered, AT_ONCE_MADE))
+    if weighed is None and (count <= IN_PLACE_ELEMENTS or gathered.outlined):
+        most = None if gathered.outlined else IN_PLACE_MADE
+        with contextlib.suppress(TooMuch):
+            if limit_s is None and count <= IN_PLACE_ELEMENTS:
+                weighed = await visit.desk.entry.placed(partial(_weighed, gathered, most), aside=True)
+            else:
+                weighed = await run_in_threadpool(lambda: weigh(_question(gathered, limit_s), _asker(most)))
+    if weighed is None:
+        weighed = await _by_a_clerk(gathered, limit_s)
+    visit.spent("build", begun)
     options = request.options.model_copy(update=dict(weighed.said)) if weighed.said else request.options
     return weighed, options
 

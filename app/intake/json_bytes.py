@@ -30,13 +30,14 @@ def array_from_bytes(field: str, value: dict[str, Any], max_elements: int) -> Ar
     Raises:
         InvalidProblem: names what does not fit.
     """
-    dtype, shape, data = (value[name] for name in ("dtype", "shape", "data"))
+    dtype, shape, data = value["dtype"], value["shape"], value["data"]
     if not isinstance(dtype, str) or dtype not in DTYPES:
         raise InvalidProblem(f"{field}.dtype", f"is {reprlib.repr(dtype)}; expected one of {', '.join(DTYPES)}")
     good = isinstance(shape, list) and 0 < len(shape) <= DEEPEST
-    if not good or any(type(extent) is not int or extent < 0 for extent in shape):
+    if not good or set(map(type, shape)) != {int} or min(shape) < 0:
         raise InvalidProblem(f"{field}.shape", f"is {reprlib.repr(shape)}; expected 1 to {DEEPEST} extents")
-    elements, least = math.prod(shape), math.prod(max(1, extent) for extent in shape)
+    elements = math.prod(shape)
+    least = elements or math.prod([max(1, extent) for extent in shape])
     if least > max_elements:
         what = f"holds {elements} entries" if elements else f"has shape {reprlib.repr(shape)}"
         raise InvalidProblem(field, f"{what}; at most {max_elements} are taken")

@@ -4,6 +4,7 @@ What still refers to bytes elsewhere, {"blob"} and {"part"}, stands as it came; 
 is read by a clerk: eleven megabytes of brackets keep a process busy for seconds.
 """
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from kernels import SOLVERS, Solver
 from workers.runtime.config import Settings
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # nobody changes one; frozen, it takes three times as long to make
 class Parsed:
     """A request whose every field is known, and whose inputs are arrays or references."""
 
@@ -37,11 +38,12 @@ async def parse(received: Received) -> Parsed:
         Refusal, Invalid, InvalidProblem: what is wrong with it.
     """
     visit, settings = received.visit, received.visit.desk.settings
-    with visit.timed("parse"):
-        if isinstance(received.text, bytes):
-            document = read_document(received.text, tuple(received.parts), settings.max_elements)
-        else:
-            document = await _read_by_a_clerk(received, received.text)
+    begun = time.perf_counter()
+    if isinstance(received.text, bytes):
+        document = read_document(received.text, tuple(received.parts), settings.max_elements)
+    else:
+        document = await _read_by_a_clerk(received, received.text)
+    visit.spent("parse", begun)
     card = SOLVERS[document.request.solver]
     check_limits(document.request, card, settings)
     return Parsed(visit, card, document, received.parts)

@@ -135,6 +135,10 @@ class Visit:
         """Count the time of a block as that station's, but for what is counted as that of one `within`."""
         return Timed(self.spent_ms, station, within)
 
+    def spent(self, station: str, begun: float) -> None:
+        """Count the time since `begun`, by the clock of `time.perf_counter`, as that station's."""
+        self.spent_ms[station] = self.spent_ms.get(station, 0.0) + 1e3 * (time.perf_counter() - begun)
+
     async def errand(self, errand: Mapping[str, Any], given_bytes: int) -> dict[str, Any]:
         """Have a clerk do something with `given_bytes` that came. Raises as `Clerk.ask`."""
         self.held.aside = True

@@ -13,7 +13,7 @@ import logging
 import time
 from collections import Counter
 from itertools import islice
-from typing import Any, cast
+from typing import Any
 
 from app.http.balance import Place
 from app.http.config import HttpSettings
@@ -199,7 +199,8 @@ class Guarded(Fetching):
         headers = tuple(self.headers)  # a copy: what a chunked body ends with is added to the list
         if headers != self.said:
             self.said, self.made = headers, {}
-        cast("dict[str, Any]", self.scope)[SAID] = self.made
+        scope: Any = self.scope
+        scope[SAID] = self.made
         super().on_headers_complete()
         if self.requests >= self.door.http.requests_per_connection:
             self.cycle.keep_alive = False

@@ -23,6 +23,7 @@ from starlette.requests import ClientDisconnect
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
+from app.http.heads import Heads
 from app.http.hops import whole
 from app.http.joined import Joined
 from app.http.upgrade import Staying, new_parser
@@ -83,6 +84,7 @@ class Fetching(Staying):
         super().on_headers_complete()
         if self.scope["method"] != "HEAD":  # its headers are all that is written: nothing would bring them out
             self.cycle.transport = cast("asyncio.Transport", Joined(self.transport))
+            self.cycle.__class__ = Heads
         if self.left >= LEAST and _is_plain(self.transport):
             cast("dict[str, Any]", self.scope)[SCOPE] = Line(self, self.cycle)
 

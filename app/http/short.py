@@ -5,7 +5,6 @@ job. Here the tree is walked when the route is made: what each guard is given is
 `Straight` takes a request to such a route by its path, past the router and the layers around it.
 """
 
-import functools
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar, get_args
@@ -59,16 +58,15 @@ def said(request: Request, read: Callable[[Headers], T]) -> T:
 class Asked(Request):
     """A request that is asked for its headers a dozen times."""
 
-    @functools.cached_property
-    def headers(self) -> Headers:
-        """By name."""
-        known: dict[Any, Any] | None = self.scope.get(SAID)
-        if known is None:
-            return Known(self.scope)
-        if Known not in known:
-            known[Known] = Known(self.scope)
-        found: Known = known[Known]
-        return found
+    headers: Headers = Headers()
+    """By name."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        super().__init__(scope, receive, send)
+        made: dict[Any, Any] = scope.get(SAID, {})
+        if Known not in made:
+            made[Known] = Known(scope)
+        self.headers = made[Known]
 
 
 class Short(APIRoute):

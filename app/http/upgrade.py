@@ -10,6 +10,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 FRAMING = (b"content-length", b"transfer-encoding")
+NOTHING = memoryview(b"")
 REFUSED = "Invalid HTTP request received."
 
 
@@ -49,7 +50,7 @@ class Staying(HttpToolsProtocol):
             if framing:
                 self.parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n" % framing)
             return memoryview(data)[stopped.args[0] :]
-        return memoryview(b"")
+        return NOTHING
 
     def _framing(self) -> bytes:
         """Header lines, whole: those of the request in hand that say where its body ends."""

@@ -1,5 +1,6 @@
 """From the text of a job to its fields and arrays: pure, so that it can be done here or in a clerk."""
 
+import functools
 import reprlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -52,7 +53,7 @@ def _with_parts(given: Any, card: Solver, parts: Collection[str]) -> dict[str, A
     given = {} if given is None else given
     if not isinstance(given, dict):
         raise InvalidProblem("inputs", f"is {word_of(given)}; expected an object of inputs by name")
-    known = {*card.specs, *card.files}
+    known = _known(card.name)
     for name in given:
         if name not in known:
             raise InvalidProblem(f"inputs.{name:.60}", f"is unknown; {allowed_inputs(card)}")
@@ -63,6 +64,12 @@ def _with_parts(given: Any, card: Solver, parts: Collection[str]) -> dict[str, A
                 raise InvalidProblem(f"inputs.{name}", "is given twice, in inputs and as a file part")
             values[name] = {"part": name}
     return values
+
+
+@functools.cache
+def _known(solver: str) -> frozenset[str]:
+    """The names of all that a solver takes."""
+    return frozenset({*SOLVERS[solver].specs, *SOLVERS[solver].files})
 
 
 def allowed_inputs(card: Solver) -> str:

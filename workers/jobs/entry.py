@@ -29,7 +29,7 @@ FRESH_S = 0.25
 """What is younger than this needs no other look."""
 STALE_S = 2.0
 """What is older is waited for; in between it is used while another look is under way."""
-PAUSES_S = (0.02, 0.25)
+PAUSES_S = (0.02, 0.25, None)
 """Before SUBMIT is sent again over a new connection: a Redis that restarts under a supervisor is missed by few."""
 T = TypeVar("T")
 
@@ -122,7 +122,7 @@ class Entry:
         It makes nothing once its caller has been told that Redis does not answer, however late Redis reads it.
         """
         ahead_s = self._clock.now() - time.monotonic()
-        for pause_s in (*PAUSES_S, None):
+        for pause_s in PAUSES_S:
             try:
                 until = time.monotonic() + ahead_s + WRITE_S
                 told = submitting(one.job_id, one.record, one.held, one.data, self._limits, one.most, until)

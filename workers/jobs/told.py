@@ -25,6 +25,7 @@ from workers.jobs.shown import Seen, to_job
 from workers.jobs.wire import Command, Wire
 
 TOLD = "allot:told"
+TOLD_BYTES = TOLD.encode()
 REPLY = "allot:reply:"
 TICK_S = 2.0
 SILENT_S = 5.0
@@ -244,7 +245,7 @@ class Told:
         if message[0] != b"message":
             return
         try:
-            if message[1] == TOLD.encode():
+            if message[1] == TOLD_BYTES:
                 for line in message[2].decode().split("\n"):
                     job_id, state, version = line.split(" ")
                     if job_id in self._followers:

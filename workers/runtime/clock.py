@@ -46,7 +46,7 @@ class Clock:
 
     def now(self) -> float:
         """Seconds since 1970. Raises redis.RedisError where Redis has never told, and does not now."""
-        if self.due:
+        if time.monotonic() >= self._due:
             self._measure()
         assert self._ahead_s is not None
         return time.monotonic() + self._ahead_s

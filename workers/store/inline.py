@@ -8,7 +8,7 @@ Such a reference names the digest of its bytes, so that anybody can compare, but
 """
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -74,8 +74,12 @@ def carried(reference: InputRef, value: Array | Csr) -> InputRef:
 
 def apart(inputs: Mapping[str, InputRef]) -> tuple[dict[str, InputRef], str]:
     """The references without their data, and the data as JSON; "" when there are none."""
-    bare = {name: _copy(reference) for name, reference in inputs.items()}
-    data = [entry.pop("data") for entry in _entries(bare) if "data" in entry]
+    bare, data = {}, []
+    for name, reference in inputs.items():
+        bare[name] = copy = _copy(reference)
+        for entry in _entries_of(copy):
+            if "data" in entry:
+                data.append(entry.pop("data"))
     return bare, '["' + '","'.join(data) + '"]' if data else ""  # nothing that `pack` writes has to be escaped
 
 
@@ -104,7 +108,8 @@ def is_inline(entry: Mapping[str, Any]) -> bool:
 
 def _entries(inputs: Mapping[str, InputRef]) -> Iterator[InputRef]:
     for reference in inputs.values():
-        if "csr" in reference:
-            yield from (reference["csr"][name] for name in CSR_PARTS)
-        else:
-            yield reference
+        yield from _entries_of(reference)
+
+
+def _entries_of(reference: InputRef) -> Sequence[InputRef]:
+    return [reference["csr"][name] for name in CSR_PARTS] if "csr" in reference else (reference,)

@@ -7,7 +7,6 @@ None of them holds a thread or a connection to Redis. Each sleeps until the proc
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import suppress
 
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
@@ -75,12 +74,13 @@ class Waiting:
 
         It never raises: the job is there, whatever goes wrong with the waiting.
         """
-        with suppress(JobError):
+        try:
             seen = await self._until(request, job, timeout_s, None, with_result=True, made=made)
             if seen.state != State.QUEUED:
                 return job, seen
-            job = await run_in_threadpool(jobs.get, job.id, job.owner)
-        return job, None
+            return await run_in_threadpool(jobs.get, job.id, job.owner), None
+        except JobError:
+            return job, None
 
     async def _until(
         self,

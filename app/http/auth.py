@@ -19,13 +19,14 @@ from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import URL
+from starlette.datastructures import URL, Headers
 
 from app.http.config import HttpSettings
 from app.http.loopback import is_loopback
 from app.http.oidc import LONGEST as LONGEST_TOKEN
 from app.http.oidc import BadIssuer, Issuer, Tokens
 from app.http.refusal import Refusal
+from app.http.short import said
 from workers.jobs.job import LOCAL
 from workers.runtime.keyring import (
     OWNER,
@@ -266,6 +267,8 @@ def _refuse_foreign_pages(request: Request) -> None:
 
     Browsers name the page's origin, and a page that had its name point at this machine names that as the host.
     """
+    if said(request, _are_of_this_machine):
+        return
     http: Any = request.app.state.http
     headers = request.headers
     if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
@@ -278,6 +281,13 @@ def _refuse_foreign_pages(request: Request) -> None:
     origin = headers.get("origin")
     if origin is not None and not _is_ours(origin, request):
         raise Refusal(403, f"A page of {origin[:100]!r} may not use a service without API keys.")
+
+
+def _are_of_this_machine(headers: Headers) -> bool:
+    """Whether headers alone tell that no page asks, and this machine is asked by a name of its own."""
+    host = headers.get("host")
+    foreign = headers.get("sec-fetch-site", "none") not in ("none", "same-origin") or "origin" in headers
+    return bool(host) and not foreign and is_loopback(_host_in(host))
 
 
 def _asked(request: Request) -> str:

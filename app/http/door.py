@@ -34,6 +34,7 @@ PROBLEM = (
 )
 TITLES = {400: "Bad Request", 408: "Request Timeout", 429: "Too Many Requests", 431: "Request Header Fields Too Large",
           503: "Service Unavailable"}  # fmt: skip
+LENGTH = "length"
 LOG = logging.getLogger("allot.door")
 
 
@@ -204,6 +205,13 @@ class Guarded(Fetching):
         super().on_headers_complete()
         if self.requests >= self.door.http.requests_per_connection:
             self.cycle.keep_alive = False
+
+    def announced(self) -> int:
+        """Bytes of the body, which the same headers say once."""
+        if LENGTH not in self.made:
+            self.made[LENGTH] = super().announced()
+        found: int = self.made[LENGTH]
+        return found
 
     def on_body(self, body: bytes) -> None:
         """Called by the parser.

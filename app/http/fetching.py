@@ -80,13 +80,17 @@ class Fetching(Staying):
 
     def on_headers_complete(self) -> None:
         """Called by the parser: a body begins."""
-        self.left, self.stalls = _length(self.headers), 0
+        self.left, self.stalls = self.announced(), 0
         super().on_headers_complete()
         if self.scope["method"] != "HEAD":  # its headers are all that is written: nothing would bring them out
             self.cycle.transport = cast("asyncio.Transport", Joined(self.transport))
             self.cycle.__class__ = Heads
         if self.left >= LEAST and _is_plain(self.transport):
             cast("dict[str, Any]", self.scope)[SCOPE] = Line(self, self.cycle)
+
+    def announced(self) -> int:
+        """Bytes of the body, as the headers of the request say."""
+        return _length(self.headers)
 
     def data_received(self, data: bytes) -> None:
         """Called by the loop."""

@@ -85,9 +85,11 @@ async def post(request: Request, owner: Owner) -> Response:
         with state.limits.hold("waiters", owner):
             job, seen = await state.waiting.for_result(request, state.jobs, job, wait_s, placed.made)
         headers["Preference-Applied"] = f"wait={wait_s:g}"
-        with suppress(JobError, OSError):  # the job is there, whatever keeps its result from being read now
-            if seen is not None and seen.result is not None:
+        if seen is not None and seen.result is not None:
+            try:
                 return await _answered(request, job, seen, media, headers)
+            except (JobError, OSError):  # the job is there, whatever keeps its result from being read now
+                job = seen.job
         job = job if seen is None else seen.job
         if job.state in (State.FAILED, State.CANCELLED):
             raise JobFailed.of(job)

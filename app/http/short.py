@@ -58,6 +58,8 @@ def said(request: Request, read: Callable[[Headers], T]) -> T:
 class Asked(Request):
     """A request that is asked for its headers a dozen times."""
 
+    app: Any = None
+    """What answers it."""
     headers: Headers = Headers()
     """By name."""
 
@@ -66,7 +68,7 @@ class Asked(Request):
         made: dict[Any, Any] = scope.get(SAID, {})
         if Known not in made:
             made[Known] = Known(scope)
-        self.headers = made[Known]
+        self.app, self.headers = scope["app"], made[Known]
 
 
 class Short(APIRoute):
@@ -84,13 +86,15 @@ class Short(APIRoute):
         for guard in (*self.dependencies, Depends(self.endpoint)):
             _settle(guard.dependency, steps)
 
+        each = [(function, wants, wants[0] if len(wants) == 1 else None) for function, wants in steps]
+
         async def handle(request: Request) -> Response:
             known: list[Any] = [request]
-            for function, wants in steps:
-                if len(wants) == 1:
-                    known.append(await function(known[wants[0]]))
+            for function, wants, one in each:
+                if one is not None:
+                    known += (await function(known[one]),)
                 else:
-                    known.append(await function(*[known[number] for number in wants]))
+                    known += (await function(*[known[number] for number in wants]),)
             answer: Response = known[-1]
             return answer
 

@@ -68,8 +68,10 @@ async def weigh_up(gathered: Gathered, limit_s: float | None) -> tuple[Weighed, 
     count, weighed = sum(sizes.values()), None
     unseen = sum(size for name, size in sizes.items() if seen_of(sources[name].value) is None)
     if unseen <= AT_ONCE_ELEMENTS and count <= AT_ONCE_SEEN and not gathered.texts and limit_s is None:
-        with contextlib.suppress(TooMuch):
+        try:
             weighed = await visit.desk.entry.placed(partial(_weighed, gathered, AT_ONCE_MADE))
+        except TooMuch:
+            weighed = None
     if weighed is None and (count <= IN_PLACE_ELEMENTS or gathered.outlined):
         most = None if gathered.outlined else IN_PLACE_MADE
         with contextlib.suppress(TooMuch):

@@ -100,13 +100,11 @@ async def gather(parsed: Parsed, outlines: bool = False) -> Gathered:
     Raises:
         InvalidProblem, InvalidUpload, Invalid: the first input that cannot be taken.
     """
-    begun = time.perf_counter()
-    request = parsed.document.request
+    begun, request = time.perf_counter(), parsed.document.request
     hand = _Hand(parsed, outlines and parsed.card.outline is not None)
     await hand.gather(parsed.document.inputs)
-    sources = hand.sources
-    if request.warm_start is not None:
-        sources = {**await run_in_threadpool(_warm, parsed, request.warm_start), **sources}
+    warm = {} if request.warm_start is None else await run_in_threadpool(_warm, parsed, request.warm_start)
+    sources = {**warm, **hand.sources}
     parsed.visit.spent("build", begun)
     return Gathered(parsed.visit, parsed.card, request, sources, hand.texts, hand.outlined)
 

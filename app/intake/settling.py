@@ -26,9 +26,9 @@ class Settling:
 
     def begin(self, names: Sequence[str]) -> "Settled":
         """Settle these in a moment; the task goes on whether or not anybody waits for it."""
-        wanted = asyncio.Event()
         if not names:
-            return Settled(None, wanted)
+            return SETTLED
+        wanted = asyncio.Event()
         task = asyncio.create_task(self._settle(names, wanted))
         self._under_way[task] = wanted
         task.add_done_callback(self._done)
@@ -54,11 +54,15 @@ class Settling:
 class Settled:
     """Bytes under way to the disk."""
 
-    def __init__(self, task: "asyncio.Task[None] | None", wanted: asyncio.Event) -> None:
+    def __init__(self, task: "asyncio.Task[None] | None" = None, wanted: asyncio.Event | None = None) -> None:
         self._task, self._wanted = task, wanted
 
     async def wait(self) -> None:
         """Return once they are there. Raises StoreFull, Unavailable."""
-        self._wanted.set()
-        if self._task is not None:
+        if self._task is not None and self._wanted is not None:
+            self._wanted.set()
             await asyncio.shield(self._task)
+
+
+SETTLED = Settled()
+"""What there is to wait for where all travels with its job: nothing."""

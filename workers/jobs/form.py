@@ -104,6 +104,8 @@ def _shape(value: Any, starts: frozenset[str]) -> Any:
     """
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.shape
+    if isinstance(value, str | int | float):
+        return type(value).__name__, value
     if isinstance(value, Csr):
         return "csr", value.values.dtype.str, value.shape
     if type(value) in (tuple, list):
@@ -112,7 +114,7 @@ def _shape(value: Any, starts: frozenset[str]) -> Any:
         return type(value).__name__, tuple(map(str, value))
     if is_dataclass(value):
         return _outline(value, starts)
-    return type(value).__name__, value if isinstance(value, str | int | float) else ""
+    return type(value).__name__, ""
 
 
 def _runs(values: Sequence[Any], starts: frozenset[str]) -> tuple[Any, ...]:

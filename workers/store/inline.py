@@ -55,7 +55,9 @@ def pack(array: Array) -> InputRef:
 
 def unpack(entry: Mapping[str, Any]) -> Array:
     """The array. It may be written to: numba compiles every kernel anew for those that may not."""
-    dtype, _, data = entry["data"].rpartition(":")
+    dtype, data = "", entry["data"]
+    if ":" in data:
+        dtype, _, data = data.rpartition(":")
     flat = np.frombuffer(pybase64.b64decode_as_bytearray(data, validate=True), _named(dtype or entry["dtype"]))
     return flat.reshape(entry["shape"])
 

@@ -10,6 +10,7 @@ from fastapi import Response
 from pydantic_core import from_json, to_json
 
 from app.http.media import JSON
+from app.intake.visit import brief
 from kernels import SOLVERS
 from workers.jobs.job import InputRef, Job
 from workers.jobs.queue import Jobs
@@ -114,8 +115,8 @@ def responded(spent: dict[str, float], seen: Seen) -> str:
     """
     if ended_at := seen.ended_at:
         respond = max(0.0, 1000 * (time.time() - ended_at))
-        spent["respond"] = round(respond, 3)
-        spent["total"] = round(spent.get("total", 0.0) + respond, 3)
+        spent["respond"] = brief(respond)
+        spent["total"] = brief(spent.get("total", 0.0) + respond)
     return ", ".join([f"{name};dur={ms:.1f}" for name, ms in spent.items()])
 
 

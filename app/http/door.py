@@ -12,8 +12,11 @@ import asyncio
 import logging
 import time
 from collections import Counter
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any
+
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from app.http.balance import Place
 from app.http.config import HttpSettings
@@ -34,6 +37,8 @@ PROBLEM = (
 )
 TITLES = {400: "Bad Request", 408: "Request Timeout", 429: "Too Many Requests", 431: "Request Header Fields Too Large",
           503: "Service Unavailable"}  # fmt: skip
+OF_PROXIES = (b"x-forwarded-for", b"x-forwarded-proto")
+"""Headers that uvicorn takes from a proxy that it trusts."""
 LENGTH = "length"
 LOG = logging.getLogger("allot.door")
 
@@ -200,6 +205,7 @@ class Guarded(Fetching):
         headers = tuple(self.headers)  # a copy: what a chunked body ends with is added to the list
         if headers != self.said:
             self.said, self.made = headers, {}
+            self.app = _without_proxy(self.config.loaded_app, headers)
         scope: Any = self.scope
         scope[SAID] = self.made
         super().on_headers_complete()
@@ -283,6 +289,12 @@ class Guarded(Fetching):
     def hang_up(self) -> None:
         """Close without a word."""
         self.transport.abort()
+
+
+def _without_proxy(app: Any, headers: Iterable[tuple[bytes, bytes]]) -> Any:
+    """What answers, without uvicorn's layer for what proxies say where none says anything."""
+    said = any(name in OF_PROXIES for name, _ in headers)
+    return app.app if isinstance(app, ProxyHeadersMiddleware) and not said else app
 
 
 class Sparse(logging.Filter):

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import json
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from app.intake.built import Built
 from app.intake.gathered import Source
+from app.intake.visit import brief
 from kernels import Csr
 from workers.jobs.entry import BeingDeleted, Counting
 from workers.jobs.job import Expired, InputRef, Job, JobError, OverQuota, QuotaFull, Submission, UnknownJob
@@ -69,8 +71,13 @@ async def _submitted(built: Built, most: int, reply: str | None) -> tuple[Job | 
         with suppress(BeingDeleted):
             return await _counted(built, travellers, counting, reply)
     visit.laid.counted, visit.laid.at_once = False, all_travel
-    with visit.timed("keep", within="hash"):
-        kept = _kept(built, travellers) if visit.laid.at_once else await run_in_threadpool(_kept, built, travellers)
+    if all_travel:
+        begun = time.perf_counter()
+        kept = _kept(built, travellers)
+        visit.spent("keep", begun)
+    else:
+        with visit.timed("keep", within="hash"):
+            kept = await run_in_threadpool(_kept, built, travellers)
     return await visit.desk.entry.submit(_submission(built, *kept, reply))
 
 
@@ -143,7 +150,7 @@ def _submission(built: Built, inputs: dict[str, InputRef], named: dict[str, Inpu
         priority=request.priority,
         reply=reply,
         derived=built.derived,
-        spent_ms={station: round(spent, 3) for station, spent in built.visit.spent_ms.items()},
+        spent_ms={station: brief(spent) for station, spent in built.visit.spent_ms.items()},
     )
 
 

@@ -112,11 +112,12 @@ def weigh(question: Question, ask: Callable[[int], object] | None = None) -> Wei
 
 def _within_reason(workers: Sequence[WorkerInfo], ask: Callable[[int], object] | None) -> Callable[[int], None]:
     """What is told of entries before they are made: a job that makes more than any worker can hold does not fit."""
-    most, made = max((worker.host_bytes for worker in workers), default=0), 0
+    made = 0
 
     def told(entries: int) -> None:
         nonlocal made
         made += entries
+        most = max((worker.host_bytes for worker in workers), default=0)
         if most and made * MADE_BYTES > most:
             needed = made * MADE_BYTES
             detail = f"what is made of its inputs needs about {needed} bytes; the largest worker here has {most}"

@@ -4,6 +4,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
+from fastapi import Request, Response
 from starlette.datastructures import Headers
 
 from app.http.auth import load_keys, new_key
@@ -76,3 +77,25 @@ def test_a_key_that_is_taken_back_is_refused_on_the_same_connection(tmp_path: Pa
     finally:
         line.close()
         listening.stop()
+
+
+def test_what_a_proxy_says_of_its_client_is_heard_in_each_request(tmp_path: Path) -> None:
+    http = HttpSettings()
+    app = create_app(Settings(redis_url="unix:///nowhere", data_dir=tmp_path), http)
+
+    async def who(request: Request) -> Response:
+        return Response(f"{request.client.host} {request.url.scheme}" if request.client else "")
+
+    app.add_api_route("/who", who)
+    listening = Listening(app, http)
+    line, found = HTTPConnection("127.0.0.1", listening.port, timeout=30), []
+    said = {"X-Forwarded-For": "192.0.2.7", "X-Forwarded-Proto": "https"}
+    try:
+        for headers in ({}, said, {}, {"X-Forwarded-For": "192.0.2.8"}, said):
+            line.request("GET", "/who", headers=headers)
+            found.append(line.getresponse().read().decode())
+    finally:
+        line.close()
+        listening.stop()
+    here = "127.0.0.1 http"
+    assert found == [here, "192.0.2.7 https", here, "192.0.2.8 http", "192.0.2.7 https"]

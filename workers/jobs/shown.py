@@ -10,6 +10,8 @@ from pydantic_core import from_json
 from workers.jobs.job import Damaged, Job, State, iso
 
 VERIFIED = {"true": True, "false": False, "null": None}
+LIVING = (State.QUEUED, State.RUNNING)
+STATES = {state.value: state for state in State}
 RESULT = b',"result":'
 """Between the record and the document of a published end. No text of the record holds it: their quotes are escaped."""
 
@@ -37,7 +39,7 @@ class Seen:
                 told = from_json(message)
                 result = str(told["result"] or "").encode()
             seen = cls(told["id"], told["job"], result or None)
-            if seen.result is None or not (seen.state.ended and seen.ended_at):
+            if seen.result is None or seen.state in LIVING or not seen.ended_at:
                 _ = seen.job  # or it is damaged
             return seen
         except (KeyError, ValueError, TypeError, AttributeError) as wrong:
@@ -51,7 +53,7 @@ class Seen:
     @property
     def state(self) -> State:
         """Where the job is in its life."""
-        return State(self.record["state"])
+        return STATES[self.record["state"]]
 
     @property
     def ended_at(self) -> float:

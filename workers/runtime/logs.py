@@ -105,7 +105,7 @@ def _lines_alone(logger: logging.Logger) -> "Lines | None":
             return None
         node = node.parent  # type: ignore[assignment]  # the root has none
     found = root.handlers[0] if len(root.handlers) == 1 else None
-    return found if isinstance(found, Lines) else None
+    return found if type(found) is Lines else None
 
 
 def slow(solver: str, timings_ms: Mapping[str, float]) -> None:
@@ -153,14 +153,14 @@ class Lines(logging.StreamHandler[IO[str]]):
 
     def put(self, line: str) -> None:
         """Write a line soon, or now where no event loop runs."""
-        kept = len(self._kept)
+        first = not self._kept
         self._kept.append(line)
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             self.flush()
             return
-        if not kept or loop is not self._loop:
+        if first or loop is not self._loop:
             self._loop = loop
             loop.call_soon(self.flush)
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from fastapi import Response
 from pydantic_core import from_json, to_json
 
@@ -20,6 +21,8 @@ from workers.store.inline import is_inline, unpack
 from workers.store.reference import written
 from workers.store.store import Store
 
+AT_ONCE_BYTES = 1 << 20
+"""Of all arrays of an answer, which take a millisecond to read and send."""
 TIMES = b',"timings_ms":{'
 """Before the times of a stored result; no text holds it, as quotes are escaped there."""
 
@@ -73,9 +76,16 @@ def shown(store: Store, job: Job, stored: Mapping[str, Any], inline_elements: in
     }
 
 
-def travels(stored: Mapping[str, Any]) -> bool:
-    """Whether the arrays of a stored result are in it, so that nothing is read to show them."""
-    return all(is_inline(entry) for entry in stored["arrays"].values())
+def is_at_hand(store: Store, stored: Mapping[str, Any]) -> bool:
+    """Whether the arrays of a result that has just been stored are read in less time than a thread takes to begin.
+
+    They are in it, or they are short and in a local folder, where they were written a moment ago.
+    """
+    size = 0
+    for entry in stored["arrays"].values():
+        if not is_inline(entry):
+            size += int(np.dtype(entry["dtype"]).itemsize * math.prod(entry["shape"]))
+    return size == 0 or (size <= AT_ONCE_BYTES and store.is_local)
 
 
 def worded(store: Store, job: Job, seen: Seen, inline_elements: int) -> tuple[bytes, str]:

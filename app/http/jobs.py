@@ -15,12 +15,12 @@ from app.answers import facts
 from app.answers.answer import (
     Worded,
     document_of,
+    is_at_hand,
     json_bytes,
     json_response,
     links_of,
     responded,
     shown,
-    travels,
     worded,
     worded_at_once,
 )
@@ -179,7 +179,7 @@ async def _answered(request: Request, job: Job, seen: Seen, media: str, headers:
     if media in PACKED:
         stored = seen.document()
         of = request, job, stored, media
-        arrays, told = _opened(*of) if travels(stored) else await run_in_threadpool(_opened, *of)
+        arrays, told = _opened(*of) if is_at_hand(state.store, stored) else await run_in_threadpool(_opened, *of)
         headers |= {"Server-Timing": responded(told["timings_ms"], seen), "Vary": "Accept"}
         return _sent(state, job, packed(arrays, media, job.id, headers, json_bytes(told)))
     said = worded_at_once(job, seen)

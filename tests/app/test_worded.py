@@ -2,12 +2,13 @@
 
 import json
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from app.answers.answer import worded, worded_at_once
+from app.answers.answer import is_at_hand, worded, worded_at_once
 from workers.jobs.job import Damaged, Job, State
 from workers.jobs.shown import Seen
 from workers.runtime.document import as_json
@@ -85,3 +86,15 @@ def test_what_cannot_be_read_is_damaged(result: bytes) -> None:
     assert worded_at_once(JOB, seen) is None
     with pytest.raises(Damaged):
         worded(None, JOB, seen, 10_000)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("rows", "local", "expected"),
+    [(1000, True, True), (43_690, True, True), (43_691, True, False), (1000, False, False), (0, False, True)],
+)
+def test_short_arrays_of_a_local_store_are_read_without_a_thread(rows: int, local: bool, expected: bool) -> None:
+    """Up to 1 MiB of all of them; bytes of a bucket would be waited for."""
+    entry = {"blob": "sha256:" + 64 * "0", "dtype": "float64", "shape": [rows]}
+    arrays = {"u": entry, "v": entry, "assignment": {**entry, "dtype": "<i8"}} if rows else {"u": pack(np.arange(4))}
+    store: Any = SimpleNamespace(is_local=local)
+    assert is_at_hand(store, {"arrays": arrays}) == expected

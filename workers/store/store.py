@@ -53,6 +53,7 @@ class Store:
 
     def __init__(self, folder: Folder | Bucket, redis: Any, settings: Settings) -> None:
         self.folder = folder
+        self.is_local = isinstance(folder, Folder)  # its bytes are not fetched from elsewhere
         self.limits = Limits(settings.max_upload_bytes, settings.max_elements)
         self._records, self._redis, self._settings = Records(redis), redis, settings
         self.owed: list[str] = []

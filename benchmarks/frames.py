@@ -22,7 +22,7 @@ from allot_client.points import cost_matrix
 
 from benchmarks.own import service
 from benchmarks.rows import Rows, on_gpu
-from benchmarks.warm import until_warm
+from benchmarks.warm import until_calm, until_warm
 from kernels import SOLVERS, Array, Deadline, Device
 from kernels.lap.cpu.between import written_out
 
@@ -190,8 +190,9 @@ def main() -> None:
     costs = [distances(x, y) for x, y in zip(*both, strict=True)]
     of_boxes(rows, both, costs, arguments.repeats)
     in_process(rows, costs, lapx(costs), arguments.repeats, "gpu" if arguments.device == "gpu" else "cpu")
-    with service() as there, Client(there.url) as client:
+    with service(solvers="lap") as there, Client(there.url) as client:
         until_warm(client, "cpu" if arguments.device == "cpu" else "gpu")
+        until_calm(there.process)
         by_the_service(rows, client, both, costs, arguments.repeats, arguments.device)
 
 

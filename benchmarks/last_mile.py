@@ -30,7 +30,7 @@ from benchmarks.callers import call
 from benchmarks.own import service
 from benchmarks.rows import Rows, on_gpu
 from benchmarks.small_jobs import bodies, cpu_ms, roles
-from benchmarks.warm import until_warm
+from benchmarks.warm import until_calm, until_warm
 
 Draw = Callable[[np.random.Generator], dict[str, Any]]
 Peer = Callable[[Mapping[str, Any]], Any]
@@ -236,6 +236,7 @@ def main() -> None:
         for row in asked:
             measure(row, ask, arguments.repeats, rows, arguments.device, there.process)
         if smallest:
+            until_calm(there.process)
             small(client, rows, arguments.device)
             many(there.port, rows, arguments.device)
 

@@ -28,6 +28,7 @@ from benchmarks.bare import bare_per_s
 from benchmarks.callers import call
 from benchmarks.own import service
 from benchmarks.rows import Rows, machine, on_gpu
+from benchmarks.warm import until_calm
 from workers.runtime.connection import connect
 
 READY_S = 300.0
@@ -132,6 +133,7 @@ def main() -> None:
     rows, solver = Rows(on_gpu("small_jobs") if "gpu" in machine() else "small_jobs"), arguments.solver
     with service(workers=1, solvers=solver) as there:
         port, serve, seconds = there.port, there.process, arguments.seconds
+        until_calm(serve)
         measure(port, serve, arguments.connections, 2, solver=solver)
         many = measure(port, serve, arguments.connections, seconds, solver=solver)
         rows.add(**many, bare_per_s=bare_per_s(bodies(64, solver=solver), arguments.connections, seconds / 2))

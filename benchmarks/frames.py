@@ -3,8 +3,9 @@
 Boxes of 10 to 60 detections a frame, 1 - intersection over union, a limit of 0.8. One batch as a call of the kernels
 beside lapx frame by frame, in turn; then the same batch by `allot_client` from POST to answer, at a service of its own
 with one worker, as boxes and as costs of 8 and of 4 bytes in turn; then frame by frame through `map`. Every answer is
-lapx's for the same costs, or the run ends. Beside each time stands
-the processor time of all threads and processes that took part, which others on the machine change less.
+lapx's for the same costs, or the run ends. `ms` is the whole call, `from_post_ms` without what the client does before
+its request. Beside each time stands the processor time of all threads and processes that took part, which others on the
+machine change less.
 """
 
 import argparse
@@ -20,6 +21,7 @@ import psutil
 from allot_client import Client, tasks
 from allot_client.points import cost_matrix
 
+from benchmarks.asked import Asked
 from benchmarks.own import service
 from benchmarks.rows import Rows, on_gpu
 from benchmarks.warm import until_calm, until_warm
@@ -141,17 +143,21 @@ def by_the_service(
     }
     taken: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     parts: dict[str, dict[str, list[float]]] = {name: {} for name in ways}
+    ask = Asked(client)
     for number in range(repeats + 3):
         for name, (solve, right) in ways.items():
-            wall, processor, answer = timed(solve, of_all_processes)
+            wall, processor, told = timed(partial(ask, solve), of_all_processes)
+            answer = told.answer
             assert [one.assignment.tolist() for one in answer.each()] == right
             assert answer.optimal
             if number >= 3:
                 taken[name].append((wall, processor))
-                for station, value in answer.timings_ms.items():
+                split = {"from_post": told.from_post_ms, "preparing": told.preparing_ms, "reading": told.reading_ms}
+                for station, value in {**answer.timings_ms, **split}.items():
                     parts[name].setdefault(station, []).append(value)
     for name, times in taken.items():
-        rows.add(what=f"{name}POST to answer", frames=len(costs), **spread(times))
+        from_post_ms = statistics.median(parts[name].pop("from_post"))
+        rows.add(what=f"{name}POST to answer", frames=len(costs), from_post_ms=from_post_ms, **spread(times))
         stations = {f"{station}_ms": statistics.median(values) for station, values in parts[name].items()}
         rows.add(what=f"{name}of which", **stations)
     one_by_one(rows, client, costs, expected, repeats, device)

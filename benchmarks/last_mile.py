@@ -17,14 +17,16 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import psutil
-from allot_client import Client, quick
+from allot_client import Client
 from scipy.optimize import linear_sum_assignment
 
+from benchmarks.asked import Asked
 from benchmarks.bare import bare_ms, bare_per_s
 from benchmarks.callers import call
 from benchmarks.own import service
@@ -113,34 +115,6 @@ ROWS = (
 )
 
 
-class Asked:
-    """A client as anybody has it, and when the answer of its last request began to come."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._begun = 0.0
-        self._sent = 0.0
-        assert client._quick is not None
-        self._ask, self._content = client._quick.ask, quick._content
-        client._quick.ask = self._goes  # type: ignore[method-assign]
-        quick._content = self._came
-
-    def _goes(self, call: Any) -> Any:
-        self._sent = time.perf_counter()
-        return self._ask(call)
-
-    def _came(self, response: Any) -> Any:
-        self._begun = time.perf_counter()
-        return self._content(response)
-
-    def __call__(self, solver: str, given: Mapping[str, Any]) -> tuple[Any, float, float, float]:
-        """The answer, the milliseconds until it was there, and those before its request and after its first byte."""
-        started = time.perf_counter()
-        answer = getattr(self._client, solver)(**given)
-        ended = time.perf_counter()
-        return answer, 1e3 * (ended - started), 1e3 * (self._sent - started), 1e3 * (ended - self._begun)
-
-
 def measure(row: Row, ask: Asked, repeats: int, rows: Rows, device: str, serve: psutil.Process) -> None:
     """Ask, and write down what it took."""
     processes = roles(serve)
@@ -149,7 +123,7 @@ def measure(row: Row, ask: Asked, repeats: int, rows: Rows, device: str, serve: 
         given = row.draw(np.random.default_rng([7, k]))
         bare = bare_ms(_nbytes(given))
         before = cpu_ms(processes)
-        answer, taken, preparing, reading = ask(row.solver, given)
+        answer, taken, preparing, reading = ask(partial(getattr(ask.client, row.solver), **given))
         for role, cpu in cpu_ms(processes).items():
             spent[role] += (cpu - before[role]) / repeats
         told.append((taken, preparing, reading, bare, answer.timings_ms, answer.termination, _certified(answer)))

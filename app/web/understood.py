@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from allot_client.lines import Listed, as_list, guessed
+from allot_client.lines import Listed, as_list, heads
 
 from app.web.tables import Cell, Sheet, check_extent, letters
 from kernels import Array
@@ -57,7 +57,7 @@ def understand(sheet: Sheet, missing: float) -> Understood:
     cells = [(row + [None] * (width - len(row)))[:width] for row in rows]
     if title := _title(cells):
         top, cells = top + title, cells[title:]
-    by_row, by_column, _ = guessed(cells)  # which knows of numbers that are names; words in a table may be faults
+    by_row, by_column, _ = heads(cells)  # which knows of numbers that are names; words in a table may be faults
     first_row, first_column = cells[0][1:], [row[0] for row in cells[1:]]
     header = len(cells) > 1 and (_mostly_text(first_row or cells[0]) or (by_column and _holds_no_text(first_row)))
     names = width > 1 and _mostly_text([row[0] for row in cells[header:]])

@@ -3,12 +3,37 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)
-IDENTITY = re.compile(r"(?i:(.*[^a-z])?(ids?|index|nr|no\.?|names?|key|label|#)|unnamed: 0)|.*[a-z](Id|ID)")
-"""What stands above a column that says which line each is."""
+IDENTITIES = {
+    "id",
+    "ids",
+    "key",
+    "name",
+    "names",
+    "no",
+    "nr",
+    "num",
+    "number",
+    "index",
+    "row",
+    "code",
+    "label",
+    "unnamed",
+}
+"""Last words of what stands above a column that says which line each is."""
+MEASURES = {
+    "amount", "benefit", "cost", "costs", "distance", "distances", "from", "h", "hours", "km", "kosten", "m", "metres",
+    "meters", "min", "minutes", "price", "prices", "s", "score", "seconds", "time", "times", "to", "value", "weight",
+    "worth",
+}  # fmt: skip
+"""What stands in the corner of a table, and is nobody's name."""
+MISSING = {"-", "–", "—", "?", "x", "n/a", "na", "nan", "nil", "none", "null", "tbd", "#n/a"}
+"""What stands where a number is missing, and is no name of anything."""
+YEARS = range(1900, 2101)
 SURELY = 3
 """So many numbers in a row count up by chance less often than they are names."""
 Cell = str | int | float | None
@@ -17,51 +42,102 @@ Listed = tuple[list[str], list[str], dict[tuple[int, int], int]]
 """Names of rows, names of columns, and which line tells of each pair."""
 
 
-def guessed(rows: list[Row]) -> tuple[bool, bool, str]:
-    """(the first column holds names, the first row holds names, what is in doubt; "" where nothing is).
+class Heads(NamedTuple):
+    """Which lines of a table are names, and what is in doubt of them; "" where nothing is."""
 
-    Words are names. A corner that is empty belongs to names on both sides, and so does a word above numbers alone.
-    Whole numbers in the first row or column are names under a corner such as "id". So are those of a row that count up,
-    unless the table is square with it. Where they rise, and the table is square only without them, nobody can tell.
+    by_row: bool
+    """The first column names the rows."""
+    by_column: bool
+    """The first row names the columns."""
+    doubt: str = ""
+
+
+def heads(rows: list[Row], by_words: Callable[[Sequence[Cell]], bool] | None = None) -> Heads:
+    """Where the names of a table are, whose rows are of one length.
+
+    Words are names: one of them in a line, or as `by_words` says. Whole numbers, none of them twice, may be names, too.
+    In one line, beside names of the other side, they are where the corner is empty or says so: `id`, `cost`. So are
+    years of a row, and numbers of a row that count up, unless the table is square with it. On both sides they are under
+    a word, and under an empty corner where both rise. Where they rise and the table is square only without them, or its
+    diagonal may be what is empty, nobody can tell.
     """
+    names = by_words or _any_word
     side, top, corner = [row[0] for row in rows[1:]], rows[0][1:], rows[0][0]
-    by_row, by_column = any(map(_is_word, side)), any(map(_is_word, top))
-    if corner in ("", None) and top:
-        return _beside_nothing(rows) if not (by_row or by_column) else (True, True, "")
-    if not _is_word(corner) or (by_row and by_column):
-        return by_row, by_column, ""
-    if not by_row and not by_column:
-        return bool(top), bool(side), ""  # a word above numbers heads them, also where they are names
-    line, place, extents = (side, "column", (len(side), len(top))) if by_column else (top, "row", (len(top), len(side)))
-    numbers = _whole(line)
-    if numbers is not None and IDENTITY.fullmatch(corner) and len(set(numbers)) == len(numbers):
-        return True, True, ""
-    if numbers is None or extents[0] == extents[1] + 1:
-        return by_row, by_column, ""
-    if by_row and len(numbers) >= SURELY and _counts(numbers):
-        return True, True, ""
-    doubt = len(numbers) >= (SURELY if by_column else 2) and _rises(numbers) and extents[0] == extents[1]
-    return by_row, by_column, f"its first {place} may hold names or numbers" if doubt else ""
+    empty = corner in ("", None)
+    if not side:
+        return Heads(bool(top) and names([corner]), False)
+    by_column = names(top or [corner])
+    by_row = bool(top) and names(side if by_column else [corner, *side])
+    if not top or not (empty or _is_word(corner)) or (by_row and by_column):
+        return Heads(by_row, by_column or (not top and _is_word(corner)))
+    if by_column:
+        return _beside(side, corner, rows) if not by_row else Heads(True, True)
+    if by_row and any(map(_is_word, side)):
+        return _above(top, corner, rows)
+    if _is_word(corner):
+        both = str(corner).strip().lower() not in MISSING
+        return Heads(both, both)
+    above, beside = _labels(top), _labels(side)
+    return Heads(by_row, by_column) if above is None or beside is None else _beside_nothing(above, beside, rows)
 
 
-def _beside_nothing(rows: list[Row]) -> tuple[bool, bool, str]:
-    """The same of numbers under an empty corner: 0, 1, 2, ... on both sides are names, as pandas writes them."""
-    top, side = _whole(rows[0][1:]), _whole([row[0] for row in rows[1:]])
-    if top is None or side is None or not (_rises(top) and _rises(side)):
-        return False, False, ""
+def _beside(side: Row, corner: Cell, rows: list[Row]) -> Heads:
+    """Of a table with names above: whether numbers of its first column are names, too."""
+    labels, extents = _labels(side), (len(side), len(rows[0]) - 1)
+    if corner in ("", None):
+        return Heads(labels is not None or all(cell not in ("", None) for cell in side), True)
+    if labels is None or _last_word(corner) in IDENTITIES:
+        return Heads(labels is not None, True)
+    doubt = len(labels) >= SURELY and _rises(labels) and extents[0] == extents[1]
+    return Heads(False, True, "its first column may hold names or numbers" if doubt else "")
+
+
+def _above(top: Row, corner: Cell, rows: list[Row]) -> Heads:
+    """Of a table with names beside it: whether numbers of its first row are names, too."""
+    labels, extents = _labels(top), (len(top), len(rows) - 1)
+    if corner in ("", None):
+        return Heads(True, labels is not None or all(cell not in ("", None) for cell in top))
+    if labels is None or (extents[0] == extents[1] + 1 and _last_word(corner) not in IDENTITIES):
+        return Heads(True, False)
+    if _last_word(corner) in IDENTITIES | MEASURES or _are_years(labels, rows):
+        return Heads(True, True)
+    if len(labels) >= SURELY and _counts(labels):
+        return Heads(True, True)
+    doubt = len(labels) > 1 and _rises(labels) and extents[0] == extents[1]
+    return Heads(True, False, "its first row may hold names or numbers" if doubt else "")
+
+
+def _beside_nothing(top: list[int], side: list[int], rows: list[Row]) -> Heads:
+    """Of numbers alone under an empty corner: 0, 1, 2, ... on both sides are names, as pandas writes them."""
     least = min(len(top), len(side))
     alike = top[0] == side[0] == 0 or (top == side and least > 1)
-    counted = _counts(top) and _counts(side) and (alike or least >= SURELY)
-    if counted and rows[1][1] not in ("", None):  # else the diagonal may be empty, of a matrix of distances
-        return True, True, ""
-    doubt = counted or least >= SURELY
-    return False, False, "its first row and column may hold names or numbers" if doubt else ""
+    if not (_rises(top) and _rises(side)) or (least < SURELY and not (_counts(top) and _counts(side) and alike)):
+        return Heads(False, False)
+    counted = _counts(top) and _counts(side)
+    sure = counted and rows[1][1] not in ("", None)
+    doubt = "" if sure else "its first row and column may hold names or numbers"
+    open_diagonal = all(row[at] in ("", None) for at, row in enumerate(rows) if at < len(row))
+    both = counted or not open_diagonal
+    return Heads(both, both, doubt)
 
 
-def _whole(cells: list[Any]) -> list[int] | None:
-    """The whole numbers of a line, none below 0; None where it holds anything else, or nothing."""
+def _any_word(cells: Sequence[Cell]) -> bool:
+    return any(map(_is_word, cells))
+
+
+def _last_word(corner: Cell) -> str:
+    """`workerId` and `worker_id` are called id."""
+    spaced = re.sub(r"(?<=[a-z])(?=I[dD]$)", " ", str(corner).strip())
+    words = re.sub(r"[\W\d_]+", " ", spaced).lower().split()
+    return words[-1] if words else "id" if str(corner).strip() == "#" else ""
+
+
+def _labels(cells: Sequence[Cell]) -> list[int] | None:
+    """The whole numbers of a line, none below 0 and none twice; None where it holds anything else, or nothing."""
     told = [str(cell) for cell in cells]
-    return [int(one) for one in told] if told and all(one.isascii() and one.isdigit() for one in told) else None
+    if not told or len(set(told)) < len(told) or not all(one.isascii() and one.isdigit() for one in told):
+        return None
+    return [int(one) for one in told]
 
 
 def _counts(numbers: list[int]) -> bool:
@@ -70,6 +146,12 @@ def _counts(numbers: list[int]) -> bool:
 
 def _rises(numbers: list[int]) -> bool:
     return all(one < other for one, other in pairwise(numbers))
+
+
+def _are_years(top: list[int], rows: list[Row]) -> bool:
+    years = {str(year) for year in YEARS}
+    body = {str(cell) for row in rows[1:] for cell in row[1:]}
+    return len(top) > 1 and _counts(top) and set(map(str, top)) <= years and not body & years
 
 
 def as_list(header: Row | None, body: list[Row]) -> Listed | None:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from allot_client.arrays import FORBIDDEN_INTEGER, Array, given
-from allot_client.lines import NUMBER, Cell, Listed, Row, as_list, guessed
+from allot_client.lines import NUMBER, Cell, Listed, Row, as_list, heads
 from allot_client.text import decoded, divided
 
 SUFFIXES = (".csv", ".tsv", ".xlsx")
@@ -108,7 +108,7 @@ def parse_rows(rows: list[Row], names: str = "auto") -> Table:
     if names == "auto":
         if listed := as_list(rows[0], rows[1:]):
             return _of_list(listed, rows)
-        by_row, by_column, doubt = guessed(rows)
+        by_row, by_column, doubt = heads(rows)
     if doubt:
         raise UnreadableTable(f"{doubt}; expected --names both, rows, columns or none to say which")
     row_names = tuple(_shown(row[0]) for row in rows[by_column:]) if by_row else None

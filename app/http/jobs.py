@@ -156,7 +156,12 @@ async def get(request: Request, owner: Owner, job_id: JobId, wait: Wait = 0.0) -
     return json_response(view(job), 200, headers)
 
 
-async def result(request: Request, owner: Owner, job_id: JobId) -> Response:
+async def result(
+    request: Request,
+    owner: Owner,
+    job_id: JobId,
+    arrays: Annotated[bool, Query(description="false: JSON without any array, which does not count as fetched")] = True,
+) -> Response:
     """Fetch the answer of a job that has ended.
 
     JSON by default, with arrays in line up to a limit and as links above it; `Accept: application/x-npz` or
@@ -167,10 +172,12 @@ async def result(request: Request, owner: Owner, job_id: JobId) -> Response:
     job: Job = (await state.waiting.look(job_id, owner)).job
     headers = {"Vary": "Accept", "Cache-Control": "private, no-cache"}
     if media == JSON:
-        document = await run_in_threadpool(document_of, state.jobs, state.store, job, state.http.inline_elements)
-        return _sent(state, job, json_response(document, 200, headers))
-    arrays, told = await run_in_threadpool(lambda: _opened(request, job, state.jobs.result(job.id, job.owner), media))
-    return _sent(state, job, packed(arrays, media, job_id, headers, json_bytes(told)))
+        inline_elements = state.http.inline_elements if arrays else -1
+        document = await run_in_threadpool(document_of, state.jobs, state.store, job, inline_elements)
+        answer = json_response(document, 200, headers)
+        return _sent(state, job, answer) if arrays else answer  # a list of jobs looks at many that nobody has read
+    found, told = await run_in_threadpool(lambda: _opened(request, job, state.jobs.result(job.id, job.owner), media))
+    return _sent(state, job, packed(found, media, job_id, headers, json_bytes(told)))
 
 
 async def _answered(request: Request, job: Job, seen: Seen, media: str, headers: dict[str, str]) -> Response:

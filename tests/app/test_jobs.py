@@ -240,6 +240,16 @@ def test_large_arrays_are_linked(client: httpx.Client, post: Post) -> None:
     assert plan.shape == (n, n)
 
 
+def test_an_answer_without_its_arrays(client: httpx.Client, post: Post) -> None:
+    answer = post({"solver": "lap", "inputs": {"cost": np.eye(300, dtype=int).tolist()}}).json()
+    bare = client.get(answer["links"]["result"], params={"arrays": "false"})
+    assert len(bare.content) < 4000
+    told = bare.json()
+    assert (told["objective"], told["certificate"]) == (answer["objective"], answer["certificate"])
+    assert (told["assignment"]["shape"], told["duals"]["u"]["shape"]) == ([300], [300])
+    check(client.get(answer["links"]["result"], params={"arrays": "some"}), 422, "arrays")
+
+
 def test_points_without_mass_give_valid_json(post: Post) -> None:
     uot = {"cost": [[0, 1], [1, 0]], "a": [0, 1], "b": [1, 1]}
     answer = post({"solver": "uot", "inputs": uot, "options": {"reg": 0.1}})
@@ -274,6 +284,7 @@ def test_a_result_that_was_fetched_is_kept_for_less(service: Service, accept: st
             links = answer.json()["links"]
             if accept:  # else the answer to the POST was the result
                 assert client.get(links["self"], params={"wait": 30}).json()["state"] == "succeeded"
+                assert client.get(links["result"], params={"arrays": "false"}).status_code == 200
                 time.sleep(2)
                 assert client.get(links["result"], headers={"Accept": accept}).status_code == 200
             give_up = time.monotonic() + allowed(15)

@@ -96,10 +96,13 @@ export function doneWords(result: Result): string {
   return `${before}Found ${number(objective)}; the best possible is not beyond ${boundText(bound, objective, bound > objective)}; proved.`;
 }
 
+/** How many jobs are taken before a waiting one; the one that is taken next has place 1. */
+export const jobsAhead = (job: Job): number => Math.max(0, (job.queue_position ?? 1) - 1);
+
 /** The same in a list, shorter. */
 export function listWords(job: Job, objective: number | null, bound: number | null): string {
   if (job.state === "queued") {
-    const ahead = job.queue_position ?? 0;
+    const ahead = jobsAhead(job);
     return ahead === 0 ? "starts next" : ahead === 1 ? "one job ahead" : `${ahead} jobs ahead`;
   }
   if (job.state === "failed") return job.error?.detail ?? "a fault of ours; your file is kept";

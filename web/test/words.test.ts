@@ -67,6 +67,11 @@ test("words for a job that runs and for one that is done", () => {
   expect(listWords(job, 102.3, 100)).toBe("within 2.3% so far");
 });
 
+test("the job that is taken next has place 1, and nothing ahead of it", () => {
+  const waiting = (place: number | null) => listWords({ state: "queued", queue_position: place } as Job, null, null);
+  expect([1, 2, 3, null].map(waiting)).toEqual(["starts next", "one job ahead", "2 jobs ahead", "starts next"]);
+});
+
 test("numbers", () => {
   expect(number(12937)).toBe("12,937");
   expect(number(568.62)).toBe("568.6");

@@ -4,7 +4,18 @@ import { isKept } from "../../api/copies";
 import type { Note } from "../../api/notes";
 import type { Job, Result } from "../../api/types";
 import { walked } from "../../charts/plan";
-import { boundText, doneWords, gapPercent, maximises, number, percentUp, PROBLEMS, runningWords } from "../../words";
+import {
+  boundText,
+  doneWords,
+  gapPercent,
+  jobsAhead,
+  maximises,
+  number,
+  percentUp,
+  plural,
+  PROBLEMS,
+  runningWords,
+} from "../../words";
 import type { Live } from "./live";
 import { tooFewWords } from "./table";
 
@@ -88,8 +99,8 @@ function lede(live: Live, job: Job, result: Result | null, told: Told): string {
   if (job.state === "failed") return `${job.error?.detail ?? "Something broke."}${again}`;
   if (job.state === "cancelled") return `Nothing was solved.${again}`;
   if (job.state === "queued")
-    return job.queue_position
-      ? `${job.queue_position} ${job.queue_position === 1 ? "job is" : "jobs are"} ahead of it.`
+    return jobsAhead(job)
+      ? `${plural(jobsAhead(job), "job")} ${jobsAhead(job) === 1 ? "is" : "are"} ahead of it.`
       : "It starts as soon as a worker is free.";
   if (result?.termination === "infeasible")
     return `Impossible; proved. ${tooFewWords(live) || result.certificate.proved}`;

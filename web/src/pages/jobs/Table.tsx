@@ -1,5 +1,5 @@
 import { Fragment } from "preact";
-import { get } from "../../api/http";
+import { get, Refused } from "../../api/http";
 import { type Note, noteOf } from "../../api/notes";
 import type { Job, Result } from "../../api/types";
 import { Icon } from "../../parts/Icon";
@@ -12,24 +12,21 @@ interface Ends {
   bound: number | null;
 }
 
-/** Answers of jobs that ended before they could report any progress. */
+/** Answers of jobs that ended: what one has reported last may lie far from what it found in the end. */
 const ends = new Map<string, Ends>();
+
+const NONE: Ends = { objective: null, bound: null };
 
 export const notes = new Map<string, Note | null>();
 
 export async function learn(job: Job): Promise<void> {
   if (!notes.has(job.id)) notes.set(job.id, await noteOf(job.id, job.noted));
   if (job.state !== "succeeded" || ends.has(job.id)) return;
-  const small = Object.values(job.input_digests).every((input) =>
-    (("csr" in input ? input.csr.shape : input.shape) ?? []).every((extent) => extent <= 500),
-  );
-  if (job.progress?.objective != null && job.progress.bound != null && !small) return;
-  if (!small) return;
   try {
-    const { certificate, objective } = await get<Result>(`/v1/jobs/${job.id}/result`);
+    const { certificate, objective } = await get<Result>(`/v1/jobs/${job.id}/result?arrays=false`);
     ends.set(job.id, { objective, bound: certificate.bound });
-  } catch {
-    ends.set(job.id, { objective: null, bound: null }); // expired in between: the row says what it knows
+  } catch (error) {
+    if (error instanceof Refused && [404, 410].includes(error.status)) ends.set(job.id, NONE); // gone in between
   }
 }
 
@@ -99,8 +96,7 @@ function Row({ job, on, toggle, cursor }: { job: Job; on: boolean; toggle: () =>
   const note = notes.get(job.id) ?? null;
   const title = note?.title || sizeWords(job);
   const end = ends.get(job.id);
-  const objective = end?.objective ?? job.progress?.objective ?? null;
-  const bound = end?.bound ?? job.progress?.bound ?? null;
+  const { objective = null, bound = null } = job.state === "succeeded" ? (end ?? NONE) : (job.progress ?? NONE);
   const { factor, unit, measure } = measureOf(job, note);
   const running = job.state === "running";
   const tookS = job.started_at
@@ -145,10 +141,10 @@ function Row({ job, on, toggle, cursor }: { job: Job; on: boolean; toggle: () =>
       </td>
       <td class="why">
         <div class="proof">
-          {(running || ready) && (
+          {(running || (ready && end)) && (
             <ProofBar percent={job.termination === "optimal" ? 0 : capped(gapPercent(objective, bound))} />
           )}
-          <span class="small">{listWords(job, objective, bound)}</span>
+          {(end || !ready) && <span class="small">{listWords(job, objective, bound)}</span>}
         </div>
       </td>
       <td class="right opt">

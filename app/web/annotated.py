@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from app.web.tables import LONGEST_CELL, MAX_CELLS, MAX_ROWS, Cell, Sheet
+from app.web.cells import LONGEST_CELL, Cell
+from app.web.tables import MAX_CELLS, MAX_ROWS, Sheet
 from kernels import Array
 from workers.store.codec import InvalidUpload
 

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import numpy as np
 
 from app.http.refusal import Refusal
-from app.web.tables import Cell, Sheet
+from app.web.cells import Cell
+from app.web.tables import Sheet
 from app.web.understood import COLOUR, PLACE
 from kernels import Floats
 

@@ -5,7 +5,6 @@ rows and cells it holds while it is read.
 """
 
 import csv
-import math
 import re
 import struct
 import zipfile
@@ -16,9 +15,9 @@ from typing import Any
 
 from allot_client.text import decoded, divided
 
+from app.web.cells import LONGEST_CELL, POINT, Cell, Marks, marks_of, number
 from workers.store.codec import InvalidUpload
 
-Cell = None | int | float | str
 MIB = 1 << 20
 MAX_TEXT = 64 * MIB
 MAX_INFLATED = 256 * MIB
@@ -28,15 +27,6 @@ MAX_SHEETS = 32
 MAX_ROWS = 200_000
 MAX_CELLS = 2049 * 2049
 """A matrix of 2048 lines on both sides, with their names."""
-LONGEST_CELL = 200
-"""Characters of a text that are kept: a name is shorter, and a longer text is shown cut off anyway."""
-THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?")
-DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+([eE][-+]?\d+)?")
-USUAL = re.compile(r"-?[0-9]{1,18}(\.[0-9]+)?")
-"""What most cells are: these need no look at marks and spaces."""
-NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
-INFINITE = {"inf": math.inf, "+inf": math.inf, "∞": math.inf, "-inf": -math.inf, "-∞": -math.inf}
-MONEY = "€$£¥"
 ELSEWHERE = {
     ".xls": "an old Excel workbook",
     ".xlsb": "a binary Excel workbook",
@@ -49,6 +39,7 @@ ELSEWHERE = {
     ".jpeg": "a picture",
 }
 """What people have tables in, beside what is read here."""
+MANY_DOTS = re.compile(r"\d\.\d{3}\.\d{3}")
 
 
 @dataclass(frozen=True)
@@ -87,13 +78,14 @@ def read_tables(path: Path, filename: str, charge: Callable[[int], object]) -> l
 
 
 def read_text(data: bytes, name: str) -> Sheet:
-    """Text with tabs, semicolons, commas or blanks between cells. A decimal comma is known by what separates them."""
+    """Text with tabs, semicolons, bars, commas or spaces between cells. Raises InvalidUpload."""
+    text = decoded(data)
     rows: list[list[Cell]] = []
     count = 0
     try:
-        lines, mark = divided(decoded(data))
-        for line in lines:
-            rows.append([number(cell, mark != ",") for cell in line])
+        marks = _marks(text)
+        for line in divided(text)[0]:
+            rows.append([number(cell, marks) for cell in line])
             count += len(line)
             _check_size(len(rows), count, name)
     except csv.Error as wrong:
@@ -103,35 +95,11 @@ def read_text(data: bytes, name: str) -> Sheet:
     return Sheet(name or "Table", rows)
 
 
-def number(text: str, decimal_comma: bool = False) -> Cell:
-    """What is written in a cell: a number where it reads as one, None where it is empty, else the text."""
-    if USUAL.fullmatch(text):
-        return float(text) if "." in text else int(text)
-    text = text.strip().replace("\u00a0", " ").replace("\u2212", "-")
-    if not text:
-        return None
-    if text.lower() in INFINITE:
-        return INFINITE[text.lower()]
-    bare, of = _without_mark(text)
-    plain = bare.replace(" ", "")
-    if decimal_comma and DECIMAL_COMMA.fullmatch(plain):
-        plain = plain.replace(",", ".")
-    elif THOUSANDS.fullmatch(plain):
-        plain = plain.replace(",", "")
-    if not NUMBER.fullmatch(plain):
-        return text[:LONGEST_CELL]
-    value = int(plain) if plain.lstrip("+-").isdigit() and len(plain) < 19 else float(plain)
-    return value if of == 1 else value / of
-
-
-def _without_mark(text: str) -> tuple[str, int]:
-    """An amount without the currency before or behind it, or a share without its percent sign; and of how many."""
-    sign = text[:1] if text[0] in "+-" else ""
-    if text[len(sign) : len(sign) + 1] in MONEY and text != sign:
-        return sign + text[len(sign) + 1 :], 1
-    if text[-1] in MONEY:
-        return text[:-1], 1
-    return (text[:-1], 100) if text[-1] == "%" else (text, 1)
+def _marks(text: str) -> Marks:
+    """What commas and dots say in its numbers. Who separates cells by semicolons most often writes decimal commas."""
+    lines, mark = divided(text)
+    telling = '"' in text if mark == "," else "," in text or MANY_DOTS.search(text)
+    return marks_of(lines, mark == ";") if telling else POINT
 
 
 def read_workbook(path: Path, charge: Callable[[int], object] = lambda count: None) -> list[Sheet]:

@@ -6,14 +6,14 @@ text     none of these
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from allot_client.lines import Listed, as_list, heads
 
-from app.web.tables import Cell, Sheet, check_extent, letters
+from app.web.cells import Cell, mostly_text
+from app.web.tables import Sheet, check_extent, letters
 from kernels import Array
 
 MOST_FAULTS = 20
@@ -57,11 +57,7 @@ def understand(sheet: Sheet, missing: float) -> Understood:
     cells = [(row + [None] * (width - len(row)))[:width] for row in rows]
     if title := _title(cells):
         top, cells = top + title, cells[title:]
-    by_row, by_column, _ = heads(cells)  # which knows of numbers that are names; words in a table may be faults
-    first_row, first_column = cells[0][1:], [row[0] for row in cells[1:]]
-    header = len(cells) > 1 and (_mostly_text(first_row or cells[0]) or (by_column and _holds_no_text(first_row)))
-    names = width > 1 and _mostly_text([row[0] for row in cells[header:]])
-    names = names or (by_row and _holds_no_text(first_column))
+    names, header, _ = heads(cells, mostly_text)
     body = [row[names:] for row in cells[header:]]
     if listed := as_list(cells[0] if header else None, cells[header:]):
         return _as_table(sheet.name, listed, cells, top + header, missing)
@@ -69,7 +65,7 @@ def understand(sheet: Sheet, missing: float) -> Understood:
     found.corner = _shown(cells[0][0]) if header and names else ""
     found.row_names = [_shown(row[0]) for row in cells[header:]] if names else None
     found.column_names = [_shown(cell) for cell in cells[0][names:]] if header else None
-    if all(_mostly_text(row, 0.75) for row in body[:50]):
+    if all(mostly_text(row, 0.75) for row in body[:50]):
         return _as_pairs(found, body)
     _take_numbers(found, body, missing)
     found.role = _role(found)
@@ -81,7 +77,7 @@ def _title(cells: list[list[Cell]]) -> int:
     wide = next((i for i, row in enumerate(cells) if sum(cell is not None for cell in row) > 1), 0)
     above = [[cell for cell in row if cell is not None] for row in cells[:wide]]
     lone = all(isinstance(cell, str) for line in above for cell in line)
-    return wide if above and lone and _mostly_text(cells[wide][1:]) else 0
+    return wide if above and lone and mostly_text(cells[wide][1:]) else 0
 
 
 def _as_table(name: str, listed: Listed, cells: list[list[Cell]], top: int, missing: float) -> Understood:
@@ -164,15 +160,6 @@ def weights(found: Understood) -> int | None:
     """The column that says how much a point weighs, if there is one."""
     names = [name.lower().strip() for name in found.column_names or []]
     return next((j for j, name in enumerate(names) if name in {"weight", "mass", "amount", "count"}), None)
-
-
-def _mostly_text(cells: Sequence[Cell], share: float = 0.5) -> bool:
-    filled = [cell for cell in cells if cell is not None]
-    return bool(filled) and sum(isinstance(cell, str) for cell in filled) >= share * len(filled)
-
-
-def _holds_no_text(cells: Sequence[Cell]) -> bool:
-    return not any(isinstance(cell, str) for cell in cells)
 
 
 def _shown(cell: Cell) -> str:

@@ -97,9 +97,13 @@ def _above(top: Row, corner: Cell, rows: list[Row]) -> Heads:
     labels, extents = _labels(top), (len(top), len(rows) - 1)
     if corner in ("", None):
         return Heads(True, labels is not None or all(cell not in ("", None) for cell in top))
-    if labels is None or (extents[0] == extents[1] + 1 and _last_word(corner) not in IDENTITIES):
+    if labels is None:
         return Heads(True, False)
-    if _last_word(corner) in IDENTITIES | MEASURES or _are_years(labels, rows):
+    if _last_word(corner) in IDENTITIES or _are_years(labels, rows):
+        return Heads(True, True)
+    if extents[0] == extents[1] + 1:
+        return Heads(True, False)
+    if _last_word(corner) in MEASURES:
         return Heads(True, True)
     if len(labels) >= SURELY and _counts(labels):
         return Heads(True, True)
@@ -110,10 +114,9 @@ def _above(top: Row, corner: Cell, rows: list[Row]) -> Heads:
 def _beside_nothing(top: list[int], side: list[int], rows: list[Row]) -> Heads:
     """Of numbers alone under an empty corner: 0, 1, 2, ... on both sides are names, as pandas writes them."""
     least = min(len(top), len(side))
-    alike = top[0] == side[0] == 0 or (top == side and least > 1)
-    if not (_rises(top) and _rises(side)) or (least < SURELY and not (_counts(top) and _counts(side) and alike)):
+    counted = _counts(top) and _counts(side) and (least > 1 or top[0] == side[0] == 0)
+    if not (counted or (least >= SURELY and _rises(top) and _rises(side))):
         return Heads(False, False)
-    counted = _counts(top) and _counts(side)
     sure = counted and rows[1][1] not in ("", None)
     doubt = "" if sure else "its first row and column may hold names or numbers"
     open_diagonal = all(row[at] in ("", None) for at, row in enumerate(rows) if at < len(row))

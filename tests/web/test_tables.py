@@ -10,9 +10,10 @@ import openpyxl
 import pytest
 
 from app.web import heat, tables, understood
+from app.web.cells import number
 from app.web.heat import heat_of, heat_of_sparse
 from app.web.samples import SAMPLES
-from app.web.tables import Sheet, letters, number, read_text, read_workbook
+from app.web.tables import Sheet, letters, read_text, read_workbook
 from app.web.understood import facts_of, understand
 from kernels import Csr
 from workers.store.codec import InvalidUpload

@@ -143,9 +143,13 @@ function factsOf(sheet: Sheet, counts: boolean): [string, string][] {
       sheet.shape!.map((one) => number(one)).join(" × "),
       sheet.listed
         ? `from a list of ${plural(sheet.listed, "pair")}`
-        : sheet.row_names || sheet.column_names
+        : sheet.row_names && sheet.column_names
           ? "rows and columns, named"
-          : "rows and columns, not named",
+          : sheet.row_names
+            ? "named rows, columns without names"
+            : sheet.column_names
+              ? "named columns, rows without names"
+              : "rows and columns, not named",
     ],
   ];
   const range =

@@ -185,8 +185,12 @@ export function empty(): void {
   clear();
 }
 
-const quoted = (cell: Cell): string =>
-  cell === null ? "" : typeof cell === "number" ? String(cell) : cell === "" ? "" : `"${cell.replace(/"/g, '""')}"`;
+/** A fraction ends in e0: beside what a person has typed, as 1.234,50, its point could be one between thousands. */
+const quoted = (cell: Cell): string => {
+  if (cell === null || cell === "") return "";
+  if (typeof cell === "string") return `"${cell.replace(/"/g, '""')}"`;
+  return Number.isInteger(cell) || String(cell).includes("e") ? String(cell) : `${cell}e0`;
+};
 
 /** One cell typed anew: the sheet is sent again as text, and read in the same way as any other. */
 export const edit = (index: number, row: number, column: number, text: string): Promise<void> =>

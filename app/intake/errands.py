@@ -116,7 +116,7 @@ def _preview(errand: Mapping[str, Any], folder: Path, scratch: Scratch) -> dict[
         kept.append(handles.hand(array, folder, scratch))
         return f"{errand['mark']}:{len(kept) - 1}"
 
-    if is_written(filename):
+    if is_written(path, filename):
         missing = {"zero": 0.0, "inf": math.inf, "-inf": -math.inf}[errand["missing"]]
         sheets = written(keep, path, filename, missing, scratch.charge)
     else:

@@ -14,6 +14,7 @@ from app.web.tables import Sheet, elsewhere, is_table, read_tables
 from app.web.understood import Understood, coordinates, facts_of, understand, weights
 from kernels import Array, Csr
 from workers.store.codec import Decoded, InvalidUpload
+from workers.store.sniff import looks_like_a_table, sniff
 
 WHOLE_CELLS = 10_000
 HEAD_ROWS, HEAD_COLUMNS = 12, 12
@@ -22,9 +23,10 @@ MOST_POINTS = 60_000
 Keep = Callable[[Array | Csr], Any]
 
 
-def is_written(filename: str) -> bool:
-    """True for what people write: a table, or an order of places."""
-    return filename.lower().endswith(".sln") or is_table(filename) or elsewhere(filename) != ""
+def is_written(path: Path, filename: str) -> bool:
+    """True for what people write: a table, whatever its file is called, or an order of places."""
+    named = filename.lower().endswith(".sln") or is_table(filename) or elsewhere(filename) != ""
+    return named or (sniff(path, filename) is None and looks_like_a_table(path))
 
 
 def written(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from allot_client.text import decoded, divided
+from allot_client.text import NoText, decoded, divided
 
 from app.web.cells import LONGEST_CELL, POINT, Cell, Marks, marks_of, number
 from workers.store.codec import InvalidUpload
@@ -79,7 +79,10 @@ def read_tables(path: Path, filename: str, charge: Callable[[int], object]) -> l
 
 def read_text(data: bytes, name: str) -> Sheet:
     """Text with tabs, semicolons, bars, commas or spaces between cells. Raises InvalidUpload."""
-    text = decoded(data)
+    try:
+        text = decoded(data)
+    except NoText:
+        raise InvalidUpload("file", "holds no text; expected a table of numbers") from None
     rows: list[list[Cell]] = []
     count = 0
     try:

@@ -20,7 +20,7 @@ import numpy as np
 
 from allot_client.arrays import FORBIDDEN_INTEGER, Array, given
 from allot_client.lines import NUMBER, Cell, Listed, Row, as_list, heads
-from allot_client.text import decoded, divided
+from allot_client.text import NoText, decoded, divided
 
 SUFFIXES = (".csv", ".tsv", ".xlsx")
 READ = (*SUFFIXES, ".h5ad")
@@ -89,6 +89,8 @@ def parse_text(content: bytes, delimiter: str | None = None, names: str = "auto"
     try:
         lines, mark = divided(decoded(content), delimiter)
         rows: list[Row] = [[cell.strip() for cell in row] for row in lines]
+    except NoText:
+        raise UnreadableTable("holds no text; expected a table of numbers") from None
     except csv.Error as wrong:
         raise UnreadableTable(f"is no table of text ({wrong})") from None
     if mark == ";":

@@ -26,10 +26,16 @@ READ_AHEAD = 1 << 14
 """Bytes of a file that are looked at to know what it is."""
 
 
+class NoText(ValueError):
+    """Bytes that no text holds."""
+
+
 def decoded(content: bytes) -> str:
-    """Text in UTF-8, in UTF-16 with its mark, or as Windows has it in the west."""
+    """Text in UTF-8, in UTF-16 with its mark, or as Windows has it in the west. Raises NoText."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         return content.decode("utf-16", "replace")
+    if b"\0" in content:
+        raise NoText
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -102,7 +108,7 @@ def is_text_table(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             head = decoded(file.read(READ_AHEAD))
-    except OSError:
+    except (OSError, NoText):
         return False
     lines = [line for line in head.splitlines() if line.strip() and not _is_remark(line)]
     if len(head) >= READ_AHEAD // 2 and len(lines) > 2:  # the last may be cut

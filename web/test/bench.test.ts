@@ -69,3 +69,19 @@ test("what was still being read when the bench was cleared does not come back", 
   expect(sheets.value.map((sheet) => sheet.name)).toEqual(["Distances"]);
   expect(reading.value).toBe(false);
 });
+
+test("a file of which a cell was changed is read again from its cells: an empty one means something else now", async () => {
+  const { choice, FRESH, readAgain, sheets, sources } = await import("../src/pages/solve/state");
+  const sheet = (name: string) => ({ name, role: "matrix", cells: [[1.5, null]], cells_whole: true });
+  const source = { filename: "a.xlsx", bytes: 9, tookS: 0, body: null, sample: null };
+  sources.value = [{ ...source, sheets: [sheet("One"), sheet("Two")] as never }];
+  choice.value = { ...FRESH, maximize: true };
+  void readAgain();
+  await turn();
+  expect(asked[0]!.missing).toBe("-inf");
+  await answered("any", "any");
+  expect(sheets.value.map(({ name, shape }) => [name, shape])).toEqual([
+    ["One", [2, 2]],
+    ["Two", [2, 2]],
+  ]);
+});

@@ -40,6 +40,10 @@ export default function Job({ id }: { id: string }) {
   }, [job?.started_at, job?.ended_at]);
   const stop = () => void post(`/v1/jobs/${id}/cancel`, {}).catch((error) => setWrong(words(error)));
   useKeys(over ? {} : { ".": stop }, [over]);
+  const called = job && [tell(live).headline, note?.title, "Allot"].filter(Boolean).join(" · ");
+  useEffect(() => {
+    if (called) document.title = called; // of several jobs in tabs, each says which it is
+  }, [called]);
   if (live.expired) return <Expired id={id} />;
   if (live.wrong)
     return (

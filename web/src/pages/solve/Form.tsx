@@ -9,7 +9,7 @@ import { workers } from "../../shell/service";
 import { bytes, PROBLEMS, seconds } from "../../words";
 import { Programs } from "./Programs";
 import { note, obstacle, request, todayOf } from "./request";
-import { choice, problem, reading, sheets } from "./state";
+import { choice, problem, reading, settled, sheets, typed } from "./state";
 import { Asks } from "./Asks";
 import { More } from "./More";
 
@@ -33,7 +33,9 @@ export function Form() {
   const submit = async () => {
     if (blocked || sending) return;
     setSending(true);
+    setRefused("");
     try {
+      if (!(await settled()) || obstacle()) return setSending(false); // what was typed last counts, if it could be read
       const job = await post<Job>("/v1/jobs", { ...request(), keep_inputs: true }); // its page shows them
       await keepNote(job.id, note());
       go(`/jobs/${job.id}`);
@@ -54,7 +56,7 @@ export function Form() {
         {refused && <Notice kind="bad">{refused}</Notice>}
         {!blocked && !refused && <Cost estimates={estimates} />}
         <div class="pin">
-          <button class="btn go full" disabled={!!blocked || sending || reading.value}>
+          <button class="btn go full" disabled={!!blocked || sending || (reading.value && !typed.value)}>
             {sending ? "On its way…" : action}
             <kbd class="wide" aria-hidden="true">
               Ctrl ↵

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Sheet } from "../../api/types";
 import { plural } from "../../words";
 import { active, edit, sheets } from "./state";
@@ -46,11 +46,14 @@ function Cells({ sheet, index }: { sheet: Sheet; index: number }) {
   const [typing, setTyping] = useState<string | null>(null);
   const table = useRef<HTMLTableElement>(null);
   const moved = useRef(false);
+  /** Whether what is typed is still to be taken: a field that goes away loses its focus, and says so once more. */
+  const open = useRef(false);
   const rows = Math.min(ROWS, sheet.cells.length);
   const columns = Math.min(COLUMNS, sheet.cells_whole ? sheet.cells_shape[1] : (sheet.cells[0]?.length ?? 0));
   const faults = new Set(sheet.faults.map((fault) => fault.cell));
   const [top, left] = sheet.first;
-  useEffect(() => {
+  useLayoutEffect(() => {
+    // before the next key is pressed, which would begin anew
     if (!moved.current) return;
     moved.current = false;
     const target = table.current?.querySelector<HTMLElement>(typing === null ? "[tabindex='0']" : "input");
@@ -59,16 +62,19 @@ function Cells({ sheet, index }: { sheet: Sheet; index: number }) {
   });
   const move = (row: number, column: number) => {
     moved.current = true;
+    open.current = false;
     setTyping(null);
     setAt([Math.min(rows - 1, Math.max(0, row)), Math.min(columns - 1, Math.max(0, column))]);
   };
   const take = (row: number, column: number, text: string) => {
+    if (!open.current) return;
+    open.current = false;
     setTyping(null);
     if (text !== String(sheet.cells[row]?.[column] ?? "")) void edit(index, row, column, text);
   };
   const begin = (row: number, column: number, text: string) => {
     if (!sheet.cells_whole) return;
-    moved.current = true;
+    moved.current = open.current = true;
     setAt([row, column]);
     setTyping(text);
   };
@@ -82,6 +88,11 @@ function Cells({ sheet, index }: { sheet: Sheet; index: number }) {
         event.stopPropagation(),
         begin(row, column, String(sheet.cells[row]?.[column] ?? ""))
       );
+    if (sheet.cells_whole && ["Delete", "Backspace"].includes(event.key)) {
+      event.preventDefault();
+      open.current = true;
+      return take(row, column, "");
+    }
     if (event.key.length === 1) return (event.preventDefault(), event.stopPropagation(), begin(row, column, event.key));
   };
   return (

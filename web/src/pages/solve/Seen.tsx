@@ -5,7 +5,7 @@ import { Notice } from "../../parts/forms";
 import { SLUGS } from "../../samples";
 import { number, plural, PROBLEMS } from "../../words";
 import { canMeasure, measured } from "./measured";
-import { measure, todayOf } from "./request";
+import { measure, misplaced, todayOf } from "./request";
 import { active, addText, kept, missing, missingWords, overrides, problem, sheetFor, sheets, uses } from "./state";
 import { likeliest, SLOTS } from "./uses";
 import { Icon } from "../../parts/Icon";
@@ -33,6 +33,15 @@ export function Seen() {
         ))}
       </div>
       <Today />
+      {misplaced().map(([{ name, shape }, expected]) => (
+        <p class="row soft small">
+          <Icon name="warn" />
+          <span>
+            <b class="strong">{name}</b> has {plural(shape![0]!, "position")}, and the table {expected}, so I leave it
+            out.
+          </span>
+        </p>
+      ))}
       <Faults />
     </section>
   );

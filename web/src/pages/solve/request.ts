@@ -4,7 +4,7 @@ import type { Note } from "../../api/notes";
 import type { Sheet } from "../../api/types";
 import { titleOf } from "../../samples";
 import { plural } from "../../words";
-import { type Choice, choice, follows, problem, sheetFor, sources } from "./state";
+import { type Choice, choice, follows, problem, sheetFor, sheets, sources, uses } from "./state";
 
 export interface Request {
   solver: string;
@@ -18,6 +18,8 @@ export interface Request {
 export function obstacle(): string {
   const at = (name: string) => sheetFor(name);
   const kind = problem.value;
+  const empty = sheets.value.find((sheet, index) => uses.value[index] && sheet.facts && sheet.facts.min === null);
+  if (empty) return `${empty.name} holds no number. Numbers were expected where it has text or empty cells.`;
   if (kind === "qap") {
     const [flow, distance] = [at("flow"), at("distance")];
     if (!flow?.shape) return "A layout needs trips between departments. Add a sheet with them.";
@@ -80,6 +82,30 @@ function odd(sheet: Sheet): string {
   const other = columns.find((name) => !rows.includes(name));
   return rows.length && columns.length && other ? ` “${other}” is in the columns only.` : "";
 }
+
+type Side = "from" | "to";
+
+/** Where the rows or the columns of a table are: found by their names where both have these, else in the order given. */
+function placed(side: Side): Sheet | undefined {
+  const [sheet, table] = [sheetFor(side), sheetFor("cost") ?? sheetFor("benefit")];
+  if (!sheet?.points || !table) return sheet;
+  const own = sheet.row_names?.map((name) => name.trim()) ?? [];
+  const names = (side === "from" ? table.row_names : table.column_names)?.map((name) => name.trim());
+  const at = new Map(own.map((name, row) => [name, row]));
+  if (names && at.size === own.length && names.every((name) => at.has(name)))
+    return { ...sheet, row_names: names, points: names.map((name) => sheet.points![at.get(name)!]!) };
+  return sheet.points.length === counted(side) ? sheet : undefined;
+}
+
+const counted = (side: Side): number | undefined =>
+  (sheetFor("cost") ?? sheetFor("benefit"))?.shape?.slice(-2)[side === "from" ? 0 : 1];
+
+/** Positions that are neither named after the rows or columns of the table nor as many: whose they are is not known. */
+export const misplaced = (): [sheet: Sheet, expected: string][] =>
+  (["from", "to"] as const).flatMap((side) => {
+    const sheet = sheetFor(side);
+    return !sheet || placed(side) ? [] : [[sheet, plural(counted(side) ?? 0, side === "from" ? "row" : "column")]];
+  });
 
 /** Facility to room, from names; null where a name is not known or a room is taken twice. */
 export function todayOf(): number[] | null {
@@ -229,7 +255,7 @@ export function note(): Note {
     .join(", ");
   const title = follows.value?.title ?? told;
   const main = kind === "gromov" ? undefined : (sheetFor("histograms") ?? sheetFor("cost") ?? sheetFor("benefit"));
-  const [from, to] = [sheetFor("from") ?? spaceOf("x"), sheetFor("to") ?? spaceOf("y")];
+  const [from, to] = [placed("from") ?? spaceOf("x"), placed("to") ?? spaceOf("y")];
   const asked =
     kind === "qap"
       ? [

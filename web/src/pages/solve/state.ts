@@ -1,7 +1,7 @@
 /** What lies on the bench: files, what their sheets are used for, and how to solve. */
 
 import { computed, signal } from "@preact/signals";
-import { get, send, words } from "../../api/http";
+import { get, Refused, send, words } from "../../api/http";
 import type { Cell, Preview, Sheet } from "../../api/types";
 import { assignUses, type Use } from "./uses";
 
@@ -45,6 +45,8 @@ export const sources = signal<Source[]>([]);
 export const overrides = signal<Record<number, string>>({});
 export const choice = signal<Choice>({ ...FRESH });
 export const reading = signal(false);
+/** True while nothing but cells that a person has typed is read: what is pressed then waits for them. */
+export const typed = signal(false);
 export const wrong = signal("");
 export const active = signal(0);
 export const kept = signal<Set<string>>(new Set());
@@ -84,9 +86,21 @@ let last: Promise<void> = Promise.resolve();
 let waiting = 0;
 let cleared = 0;
 
-/** One after another: whoever begins while another reads would put back the sheets that they both began with. */
-function guarded(work: () => Promise<Laid>): Promise<void> {
+/** Once all that was asked for before is read, whether it could be. */
+export async function settled(): Promise<boolean> {
+  const open = waiting > 0;
+  await last;
+  return !open || wrong.value === "";
+}
+
+/**
+ * One after another: whoever begins while another reads would put back the sheets that they both began with.
+ *
+ * `undone` says what was not done if it fails.
+ */
+function guarded(work: () => Promise<Laid>, undone = ""): Promise<void> {
   const asked = cleared;
+  typed.value = undone !== "" && (waiting === 0 || typed.value);
   waiting += 1;
   reading.value = true;
   last = last.then(async () => {
@@ -95,7 +109,7 @@ function guarded(work: () => Promise<Laid>): Promise<void> {
       const lay = await work();
       if (asked === cleared) lay(); // else it was asked for before the bench was cleared
     } catch (error) {
-      if (asked === cleared) wrong.value = words(error);
+      if (asked === cleared) wrong.value = [undone, words(error)].filter(Boolean).join(" ");
     } finally {
       waiting -= 1;
       reading.value = waiting > 0;
@@ -128,12 +142,30 @@ async function read(body: Blob, filename: string): Promise<Source> {
 export const addFiles = (files: Iterable<File>, replace: boolean): Promise<void> =>
   guarded(async () => {
     const found: Source[] = [];
-    for (const file of files) found.push(await read(file, file.name));
+    const not: string[] = [];
+    for (const file of files) {
+      try {
+        found.push(await read(file, file.name));
+      } catch (error) {
+        if (!(error instanceof Refused) || error.status !== 422) throw error;
+        not.push(unread(file.name, error));
+      }
+    }
     return () => {
+      wrong.value = not.join(" ");
+      if (!found.length) return;
       if (replace) clear();
       sources.value = replace ? found : [...sources.value, ...found];
     };
   });
+
+/** Which file could not be read, and why: "costs.xls is an old Excel workbook, which is not read here". */
+function unread(filename: string, { errors, message }: Refused): string {
+  const [first] = errors;
+  if (first?.field === "file.dtype")
+    return `${filename} is of no kind that is read here; save the table as .csv, .xlsx or .npy.`;
+  return first?.field === "file" ? `${filename} ${first.message}.` : `${filename} cannot be read. ${message}.`;
+}
 
 export const addText = (text: string, name: string): Promise<void> =>
   guarded(async () => {
@@ -173,7 +205,7 @@ export const readAgain = (): Promise<void> =>
           sheets: (await get<Preview>(`/v1/samples/${source.sample}?missing=${missing.value}`)).sheets,
         });
       else if (source.body) again.push(await read(source.body, source.filename));
-      else again.push(source);
+      else again.push({ ...source, sheets: await reread(source.sheets) });
     }
     return () => (sources.value = again);
   });
@@ -192,25 +224,39 @@ const quoted = (cell: Cell): string => {
   return Number.isInteger(cell) || String(cell).includes("e") ? String(cell) : `${cell}e0`;
 };
 
+async function written(cells: Cell[][], name: string): Promise<[Blob, Sheet]> {
+  const body = new Blob([cells.map((line) => line.map(quoted).join("\t")).join("\n")]);
+  return [body, { ...(await preview(body, `${name}.tsv`)).sheets[0]!, name }];
+}
+
+/** Sheets of a file in which a cell was changed: there are only their cells. */
+async function reread(old: Sheet[]): Promise<Sheet[]> {
+  const again: Sheet[] = [];
+  for (const sheet of old)
+    again.push(sheet.cells.length && sheet.cells_whole ? (await written(sheet.cells, sheet.name))[1] : sheet);
+  return again;
+}
+
 /** One cell typed anew: the sheet is sent again as text, and read in the same way as any other. */
 export const edit = (index: number, row: number, column: number, text: string): Promise<void> =>
-  guarded(async () => {
-    const sheet = sheets.value[index]!;
-    const cells = sheet.cells.map((line) => [...line]);
-    while (cells.length <= row) cells.push([]);
-    while (cells[row]!.length <= column) cells[row]!.push(null);
-    cells[row]![column] = text;
-    const body = new Blob([cells.map((line) => line.map(quoted).join("\t")).join("\n")]);
-    const found = await preview(body, `${sheet.name}.tsv`);
-    const changed = { ...found.sheets[0]!, name: sheet.name };
-    return () => {
-      let at = 0;
-      sources.value = sources.value.map((source) => {
-        const own = source.sheets.map((one) => (at++ === index ? changed : one));
-        const touched = own.some((one, i) => one !== source.sheets[i]);
-        return touched
-          ? { ...source, sheets: own, body: source.sheets.length === 1 ? body : null, sample: null }
-          : source;
-      });
-    };
-  });
+  guarded(
+    async () => {
+      const sheet = sheets.value[index]!;
+      const cells = sheet.cells.map((line) => [...line]);
+      while (cells.length <= row) cells.push([]);
+      while (cells[row]!.length <= column) cells[row]!.push(null);
+      cells[row]![column] = text;
+      const [body, changed] = await written(cells, sheet.name);
+      return () => {
+        let at = 0;
+        sources.value = sources.value.map((source) => {
+          const own = source.sheets.map((one) => (at++ === index ? changed : one));
+          const touched = own.some((one, i) => one !== source.sheets[i]);
+          return touched
+            ? { ...source, sheets: own, body: source.sheets.length === 1 ? body : null, sample: null }
+            : source;
+        });
+      };
+    },
+    `“${text}” was not put into row ${row + 1} of ${sheets.value[index]!.name}.`,
+  );

@@ -33,6 +33,9 @@ MEASURES = {
 """What stands in the corner of a table, and is nobody's name."""
 MISSING = {"-", "–", "—", "?", "x", "n/a", "na", "nan", "nil", "none", "null", "tbd", "#n/a"}
 """What stands where a number is missing, and is no name of anything."""
+ENDS = {"from", "to", "source", "target", "origin", "destination", "src", "dst", "start", "end"}
+LINES = {"i", "j", "row", "col", "column"}
+"""What columns are called whose numbers stand for things: of one kind on both sides, or rows and columns."""
 YEARS = range(1900, 2101)
 SURELY = 3
 """So many numbers in a row count up by chance less often than they are names."""
@@ -163,19 +166,25 @@ def as_list(header: Row | None, body: list[Row]) -> Listed | None:
     Returned are names of rows, names of columns, and which line tells of each pair. A list has a header, two columns of
     names and one of numbers. It names somebody twice on either side (on one, where both have a name in common), and no
     pair twice. Where one thing stands on both sides (trips from A to B), both sides have all names, in one order.
+    Numbers are names in columns that are called so (`from`, `to`; `i`, `j`), and then in their own order.
     """
     if header is None or len(header) != 3 or len(body) < 3 or not all(map(_is_word, header)):
         return None
-    if not all(_is_word(line[j]) for line in body for j in (0, 1)):
+    called = {str(cell).strip().lower() for cell in header[:2]}
+    numbered = (called <= ENDS or called <= LINES) and all(str(one).isdigit() for line in body for one in line[:2])
+    if not numbered and not all(_is_word(line[j]) for line in body for j in (0, 1)):
         return None
     if sum(_is_number(line[2]) for line in body) * 2 < len(body):
         return None
     ones, others = (list(dict.fromkeys(str(line[j]) for line in body)) for j in (0, 1))
-    both, once = set(ones) & set(others), [len(names) == len(body) for names in (ones, others)]
+    both = set() if numbered and called <= LINES else set(ones) & set(others)
+    once = [len(names) == len(body) for names in (ones, others)]
     if all(once) or (any(once) and not both):
         return None
     if both:
         ones = others = list(dict.fromkeys(ones + others))
+    if numbered:
+        ones, others = sorted(ones, key=int), sorted(others, key=int)
     rows, columns = ({name: at for at, name in enumerate(names)} for names in (ones, others))
     told = {(rows[str(line[0])], columns[str(line[1])]): at for at, line in enumerate(body)}
     return (ones, others, told) if len(told) == len(body) else None

@@ -125,6 +125,11 @@ def test_a_list_of_pairs_is_the_matrix_that_it_stands_for() -> None:
     assert whole.missing.sum() == 5
     flows = parse_text(b"from,to,trips\nA,B,1\nB,A,2\nA,C,3\n")  # one thing on both sides
     assert flows.row_names == flows.column_names == ("A", "B", "C")
+    edges = parse_text(b"from,to,trips\n10,9,1\n9,10,2\n10,11,3\n")
+    assert edges.row_names == edges.column_names == ("9", "10", "11")
+    assert edges.missing.sum() == 6
+    sparse = parse_text(b"i,j,cost\n0,1,5\n1,0,6\n1,1,7\n")
+    assert sparse.filled(inf).tolist() == [[FORBIDDEN_INTEGER, 5], [6, 7]]
     with pytest.raises(UnreadableTable, match="cell C3 holds 'one'"):
         parse_text(LIST.replace("cook,1", "cook,one").encode())
     with pytest.raises(UnreadableTable, match="cell B2 holds 'wash'"):

@@ -117,6 +117,18 @@ def test_numbers_that_are_none(text: str, shape: tuple[int, int]) -> None:
     assert found.shape == shape
 
 
+def test_a_list_of_pairs_may_name_them_by_numbers() -> None:
+    """Its first two columns were costs."""
+    found = read("from,to,trips\n10,2,4\n2,7,5\n10,7,1\n", 0.0)
+    assert (found.row_names, found.column_names, found.listed) == (["2", "7", "10"], ["2", "7", "10"], 3)
+    assert found.values is not None
+    assert found.values.tolist() == [[0, 5, 0], [0, 0, 0], [4, 1, 0]]
+    found = read("row,col,cost\n0,0,4\n0,2,5\n1,0,1\n1,2,n/a\n")
+    assert (found.row_names, found.column_names) == (["0", "1"], ["0", "2"])
+    assert found.faults[0]["cell"] == "C5"
+    assert read("x,y,z\n0,0,4\n0,2,5\n1,0,1\n").listed == 0
+
+
 def test_points_with_numbers_of_their_own_have_two_coordinates() -> None:
     found = read("id,x,y\n1,0.5,0.25\n2,0.75,1\n")
     assert (found.role, found.row_names, found.column_names) == ("points", ["1", "2"], ["x", "y"])

@@ -66,3 +66,38 @@ def test_positions_go_by_names_and_others_are_left_out(browser: Any, service: Se
     assert note["from"] == [[1, 1], [2, 2]]
     assert "to" not in note
     assert (note["rows"], note["columns"]) == (["Ann", "Ben"], ["A", "B", "C"])
+
+
+def test_amounts_go_by_names_and_what_is_wrong_with_them_is_said(
+    browser: Any, service: Service, tmp_path: Path
+) -> None:
+    """They were taken as they came: demand before supply was refused, or taken for it."""
+    (tmp_path / "costs.csv").write_text("cost,S,T\nA,1,4\nB,2,1\n")
+    (tmp_path / "demand.csv").write_text("shop,tons\nS,10\nT,20\n")
+    (tmp_path / "supply.csv").write_text("plant,tons\nA,25\nB,5\n")
+    (tmp_path / "swapped.csv").write_text("plant,tons\nB,5\nA,25\n")
+    (tmp_path / "less.csv").write_text("plant,tons\nA,20\nB,5\n")
+    (tmp_path / "more.csv").write_text("plant,tons\nA,20\nB,5\nC,5\n")
+    with opened(browser, service.url) as (page, heard):
+
+        def laid(*names: str) -> None:
+            page.goto("/solve/transport")
+            page.locator("input[type=file]").set_input_files([tmp_path / f"{name}.csv" for name in names])
+            page.get_by_text("No", exact=True).click()
+
+        laid("costs", "demand", "swapped")
+        page.wait_for_selector("text=swapped is in another order than the rows of costs: “B” where “A” is.")
+        laid("costs", "demand", "more")
+        page.wait_for_selector("text=more has 3 amounts, costs has 2 rows.")
+        laid("costs", "demand", "less")
+        page.wait_for_selector("text=less adds up to 25, demand to 30.")
+        laid("costs", "demand", "supply")
+        page.get_by_role("button", name="Find the cheapest plan").click()
+        solved(page)
+        told = httpx.get(f"{service.url}/v1/jobs/{page.url.rsplit('/', 1)[1]}/result").json()
+        (tmp_path / "shapes.csv").write_text("shape,a,b\nP,1,2\nQ,1,1\n")
+        dropped(page, "average", tmp_path / "shapes.csv")
+        page.wait_for_selector("text=shapes has sums from 2 to 3; expected the same sum in each.")
+        assert all("422" in error for error in heard.errors)
+        heard.errors.clear()
+    assert [round(sum(row)) for row in told["plan"]] == [25, 5]

@@ -55,3 +55,22 @@ test("of each space one table is taken: distances where it is square, points els
     "y_distance",
   ]);
 });
+
+test("amounts are those of the side whose names they have, else whose number", () => {
+  const named = (one: Sheet, rows: string[], columns: string[] | null = null): Sheet => ({
+    ...one,
+    row_names: rows,
+    column_names: columns,
+  });
+  const table = named(sheet("cost", "matrix", [2, 2]), ["A", "B"], ["S", "T"]);
+  const [demand, supply] = [
+    named(sheet("demand", "list", [2, 1]), ["S", "T"]),
+    named(sheet("supply", "list", [2, 1]), ["B", "A"]),
+  ];
+  expect(assignUses("uot", [table, demand, supply], {})).toEqual(["cost", "b", "a"]); // as a folder sorts them
+  const list = (count: number) => sheet("amounts", "list", [count, 1]);
+  expect(assignUses("uot", [list(3), sheet("cost", "matrix", [2, 3]), list(2)], {})).toEqual(["b", "cost", "a"]);
+  expect(assignUses("uot", [sheet("cost", "matrix", [2, 3]), list(3)], {})).toEqual(["cost", "b"]);
+  expect(assignUses("uot", [sheet("cost", "matrix", [3, 3]), list(3), list(3)], {})).toEqual(["cost", "a", "b"]);
+  expect(assignUses("uot", [sheet("cost", "matrix", [3, 3]), list(4)], {})).toEqual(["cost", "a"]);
+});

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { keepNote } from "../../api/notes";
-import { post, words } from "../../api/http";
+import { post } from "../../api/http";
 import type { Estimates, Job } from "../../api/types";
 import { Notice } from "../../parts/forms";
 import { useKeys } from "../../shell/keys";
@@ -8,7 +8,8 @@ import { go } from "../../shell/router";
 import { workers } from "../../shell/service";
 import { bytes, PROBLEMS, seconds } from "../../words";
 import { Programs } from "./Programs";
-import { note, obstacle, request, todayOf } from "./request";
+import { obstacle, refusal } from "./obstacle";
+import { note, request, todayOf } from "./request";
 import { choice, problem, reading, settled, sheets, typed } from "./state";
 import { Asks } from "./Asks";
 import { More } from "./More";
@@ -24,7 +25,7 @@ export function Form() {
     setRefused("");
     if (blocked || reading.value) return;
     const later = setTimeout(
-      () => void post<Estimates>("/v1/estimates", request()).then(setEstimates, (error) => setRefused(words(error))),
+      () => void post<Estimates>("/v1/estimates", request()).then(setEstimates, (error) => setRefused(refusal(error))),
       250,
     );
     return () => clearTimeout(later);
@@ -40,7 +41,7 @@ export function Form() {
       await keepNote(job.id, note());
       go(`/jobs/${job.id}`);
     } catch (error) {
-      setRefused(words(error));
+      setRefused(refusal(error));
       setSending(false);
     }
   };

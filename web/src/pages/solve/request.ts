@@ -4,7 +4,7 @@ import type { Note } from "../../api/notes";
 import type { Sheet } from "../../api/types";
 import { titleOf } from "../../samples";
 import { plural } from "../../words";
-import { type Choice, choice, follows, problem, sheetFor, sheets, sources, uses } from "./state";
+import { type Choice, choice, follows, problem, sheetFor, sources } from "./state";
 
 export interface Request {
   solver: string;
@@ -14,74 +14,8 @@ export interface Request {
   warm_start?: string;
 }
 
-/** What keeps a job from being made, in words; "" when nothing does. */
-export function obstacle(): string {
-  const at = (name: string) => sheetFor(name);
-  const kind = problem.value;
-  const empty = sheets.value.find((sheet, index) => uses.value[index] && sheet.facts && sheet.facts.min === null);
-  if (empty) return `${empty.name} holds no number. Numbers were expected where it has text or empty cells.`;
-  if (kind === "qap") {
-    const [flow, distance] = [at("flow"), at("distance")];
-    if (!flow?.shape) return "A layout needs trips between departments. Add a sheet with them.";
-    if (!distance?.shape) return "A layout needs distances between rooms. Add a sheet with them.";
-    for (const sheet of [flow, distance]) {
-      const [rows = 0, columns = 0] = sheet.shape!;
-      if (rows !== columns)
-        return `${sheet.name} has ${plural(rows, "row")} and ${plural(columns, "column")}. A layout needs as many columns as rows.${odd(sheet)}`;
-    }
-    if (flow.shape[0] !== distance.shape[0])
-      return `${flow.name} has ${plural(flow.shape[0]!, "department")}, ${distance.name} has ${plural(distance.shape[0]!, "room")}. A layout needs as many rooms as departments.`;
-    return "";
-  }
-  if (kind === "lap")
-    return at("cost") ? "" : "An assignment needs a table of costs: a row for each person, a column for each job.";
-  if (kind === "auction")
-    return at("benefit")
-      ? ""
-      : "A matching needs a table of what each pair is worth. An empty cell is a pair that is not allowed.";
-  if (kind === "barycenter") {
-    const rows = at("histograms")?.shape?.[0] ?? 0;
-    if (rows >= 2 && rows <= 100) return "";
-    return "An average needs a table with a row for each of 2 to 100 shapes, and a column for each place.";
-  }
-  if (kind === "gromov") return between(spaceOf("x"), spaceOf("y"), at("cost"));
-  if (at("cost") || (at("x") && at("y"))) return "";
-  return "A transport needs costs of moving, or two sheets of points.";
-}
-
 /** The table of one space: its distances or its points. */
-const spaceOf = (name: string): Sheet | undefined => sheetFor(`${name}_distance`) ?? sheetFor(name);
-
-/** What keeps two spaces from being aligned. */
-function between(first: Sheet | undefined, second: Sheet | undefined, cost: Sheet | undefined): string {
-  if (!first || !second) return "An alignment needs two tables: of each space its distances, or its points.";
-  for (const name of ["x", "y"]) {
-    if (sheetFor(name) && sheetFor(`${name}_distance`))
-      return `${sheetFor(name)!.name} and ${sheetFor(`${name}_distance`)!.name} are of one space. Say which of them is meant.`;
-    const points = sheetFor(name);
-    if (points?.missing)
-      return `${points.name} has ${plural(points.missing, "empty cell")}. A point needs all of its numbers.`;
-    const sheet = sheetFor(`${name}_distance`);
-    const [rows = 0, columns = 0] = sheet?.shape ?? [];
-    if (rows !== columns)
-      return `${sheet!.name} has ${plural(rows, "row")} and ${plural(columns, "column")}. Distances need as many columns as rows.${odd(sheet!)}`;
-    if (sheet && sheet.missing > rows)
-      return `${sheet.name} has ${plural(sheet.missing, "empty cell")}. Only what is between a row and itself may be empty.`;
-  }
-  const [n, m] = [first.shape?.[0], second.shape?.[0]];
-  if (cost && (cost.shape?.[0] !== n || cost.shape?.[1] !== m))
-    return `${cost.name} is ${cost.shape?.join(" by ")}. Costs between the two need ${n} rows and ${m} columns.`;
-  return "";
-}
-
-/** Which name stands on one side only. */
-function odd(sheet: Sheet): string {
-  const [rows, columns] = [sheet.row_names ?? [], sheet.column_names ?? []];
-  const lone = rows.find((name) => !columns.includes(name));
-  if (rows.length && columns.length && lone) return ` “${lone}” is in the rows only.`;
-  const other = columns.find((name) => !rows.includes(name));
-  return rows.length && columns.length && other ? ` “${other}” is in the columns only.` : "";
-}
+export const spaceOf = (name: string): Sheet | undefined => sheetFor(`${name}_distance`) ?? sheetFor(name);
 
 type Side = "from" | "to";
 

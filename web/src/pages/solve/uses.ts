@@ -56,6 +56,17 @@ export const SLOTS: Record<string, Slot[]> = {
 
 const isSquare = ({ shape }: Sheet): boolean => shape?.length === 2 && shape[0] === shape[1];
 
+/** Whose amounts a list holds, by its names or else by their number: of the rows ("a") or columns ("b") of a table. */
+function sideOf(list: Sheet, table: Sheet | undefined): string | null {
+  const [rows, columns] = table?.shape ?? [];
+  const all = (names: string[] | null | undefined): boolean =>
+    !!names && !!list.row_names?.every((name) => names.includes(name));
+  const [first, second] = [all(table?.row_names), all(table?.column_names)];
+  if (first !== second) return first ? "a" : "b";
+  if (rows === columns) return null;
+  return list.shape?.[0] === rows ? "a" : list.shape?.[0] === columns ? "b" : null;
+}
+
 export function assignUses(problem: string, sheets: Sheet[], overrides: Record<number, string>): Use[] {
   const slots = SLOTS[problem] ?? [];
   const uses: Use[] = sheets.map((_, at) => (at in overrides ? overrides[at]! || null : null));
@@ -88,10 +99,11 @@ export function assignUses(problem: string, sheets: Sheet[], overrides: Record<n
       sheets.filter((sheet) => ["points", "matrix"].includes(sheet.role)).length >= 2
     )
       continue;
-    give(
-      slot.name,
-      sheets.findIndex((sheet, at) => open(at) && slot.roles.includes(sheet.role)),
-    );
+    const table = problem === "uot" ? sheets[uses.indexOf("cost")] : undefined;
+    const fits = (sheet: Sheet, at: number, side: string | null): boolean =>
+      open(at) && slot.roles.includes(sheet.role) && (!table || sideOf(sheet, table) === side);
+    const own = sheets.findIndex((sheet, at) => fits(sheet, at, slot.name));
+    give(slot.name, own >= 0 ? own : sheets.findIndex((sheet, at) => fits(sheet, at, null)));
   }
   return uses;
 }

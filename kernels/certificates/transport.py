@@ -75,8 +75,8 @@ def _one(
         return _refused(wrong)
     if claim is Termination.INFEASIBLE:
         return replace(certify_infeasible(problem, arrays), facts=_factor(problem))
-    problem, given, power = near_one(problem, arrays)
-    answer, shown = Answer(problem, given), Shown(arrays)
+    problem, given, power, above = near_one(problem, arrays)
+    answer, shown = Answer(problem, given, above), Shown(arrays)
     sums = measure(answer, shown, progress)
     objective, bound = primal_value(answer, sums), dual_value(answer, sums)
     gap, relative = gaps(objective, bound, price(answer, sums))

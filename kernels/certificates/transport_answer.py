@@ -58,11 +58,14 @@ class Answer:
     """A problem without batch axis, the potentials of its answer, and its plan.
 
     The plan is the array `plan`; where there is none it is P(f, g) + rest_a rest_b', but for the entries at entry_rows,
-    entry_columns (-1 for none), which are entry_values; the last two where the arrays have them.
+    entry_columns (-1 for none), which are entry_values; the last two where the arrays have them. `above` are the
+    strengths that the plan is priced at, where those of the problem were rounded down.
     """
 
-    def __init__(self, problem: UnbalancedTransport, arrays: Mapping[str, Array]) -> None:
-        self.problem, self.arrays = problem, arrays
+    def __init__(
+        self, problem: UnbalancedTransport, arrays: Mapping[str, Array], above: tuple[float, float] | None = None
+    ) -> None:
+        self.problem, self.arrays, self.above = problem, arrays, above or problem.reg_m
         held_a, held_b = problem.a > 0, problem.b > 0
         product = problem.reference == "product"
         self.w, self.v = (problem.a, problem.b) if product else (held_a.astype(float), held_b.astype(float))

@@ -42,6 +42,10 @@ def dual_value(answer: Answer, sums: Sums) -> float | None:
             if np.isinf(strength):
                 parts.append(sum_down(mul_down(masses, potential)))
                 continue
+            if not strength:  # it was rounded down, and costs less than any potential below 0 pays
+                if (potential < 0).any():
+                    return None
+                continue
             lost = expm1_up(-div_down(potential, strength))
             lost = np.where(unreached, -1.0, np.where((potential == 0) | (masses == 0), 0.0, lost))
             if not np.isfinite(lost).all():
@@ -111,11 +115,11 @@ def price(answer: Answer, sums: Sums) -> float:
 
 
 def _sides(answer: Answer, sums: Sums) -> list[tuple[tuple[Array, Array], Array, Array, float]]:
-    """Bounds of the marginals, masses, potentials and strength of both sides."""
+    """Bounds of the marginals, masses, potentials and strength, not rounded down, of both sides."""
     problem = answer.problem
     return [
-        (sums.rows, problem.a, answer.f, problem.reg_m[0]),
-        (sums.columns, problem.b, answer.g, problem.reg_m[1]),
+        (sums.rows, problem.a, answer.f, answer.above[0]),
+        (sums.columns, problem.b, answer.g, answer.above[1]),
     ]
 
 

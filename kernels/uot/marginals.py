@@ -101,6 +101,8 @@ class Marginals:
         inf = float("inf")
         if r1 == inf and r2 == inf:
             return 0.0
+        if not (r1 and r2):  # one is so far below reg that it is 0 in these units
+            return 0.0
         scale = r2 if r1 == inf else r1 if r2 == inf else r1 * r2 / (r1 + r2)
         return scale * float(self._log_mass(self.a, f, r1) - self._log_mass(self.b, g, r2))
 

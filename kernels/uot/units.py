@@ -1,7 +1,8 @@
 """A problem whose costs leave the range of float32, in units in which reg is near 1.
 
 Costs, reg, reg_m and potentials are multiplied by one power of two, exactly wherever they stay normal, points by it or
-by its root; so a solve takes the same steps whatever the units are.
+by its root; so a solve takes the same steps whatever the units are. Where costs or reg_m are so much larger than reg
+that they would leave float64, the units stay as they are.
 """
 
 import math
@@ -15,6 +16,8 @@ from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Number, Termination
 
 SMALLEST_REG, LARGEST_COST = 1e-24, 1e36  # that float32 takes
+TOP = 1000
+"""Powers of two that a number may have in other units."""
 NOTICED = 2.0**-60  # reg below which costs count that are subnormal in float32
 
 
@@ -26,9 +29,10 @@ def fits_float32(problem: UnbalancedTransport) -> bool:
 
 def near_one(problem: UnbalancedTransport) -> tuple[UnbalancedTransport, float]:
     """The problem in units of a power of two near reg, where its own leave float32, and that unit."""
-    if fits_float32(problem):
-        return problem, 1.0
     power = 2 * (math.frexp(problem.reg)[1] // 2)
+    sizes = [abs(one) for one in (*problem.cost_bounds, *problem.reg_m) if math.isfinite(one)]
+    if fits_float32(problem) or math.frexp(max(sizes))[1] - power > TOP:
+        return problem, 1.0
     root = power if problem.metric == "euclidean" else power // 2
 
     def scaled(array: Array | None, by: int) -> Array | None:

@@ -45,6 +45,9 @@ class Units:
         """Whether the problem's numbers can be told in these units."""
         if not self.power:
             return True
+        largest = max((abs(cost) for cost in problem.cost_bounds if math.isfinite(cost)), default=0.0)
+        if not math.isfinite(largest * self.of_costs):  # a cost may not look forbidden
+            return False
         numbers = np.array([problem.reg, *(r for r in problem.reg_m if math.isfinite(r))])
         clouds = [cloud for cloud in (problem.x, problem.y) if cloud is not None]
         scaled = [_times(numbers, self.of_costs), *(_times(cloud, self.of_points) for cloud in clouds)]

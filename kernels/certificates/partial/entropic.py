@@ -50,23 +50,16 @@ def certify(problem: MarginalTransport, solution: Solution, progress: Callable[[
         return refused(unread)
     if "plan" not in arrays:
         return refused("there is no plan")
-    unbounded = (math.inf, math.inf)  # so no potential may be infinite where there is mass
-    plain, given, power = near_one(replace(problem.entropic, reg_m=unbounded), arrays)
+    scaled, given, power, _ = near_one(replace(problem.entropic, reg_m=problem.strengths), arrays)
+    plain = replace(scaled, reg_m=(math.inf, math.inf))  # so no potential may be infinite where there is mass
     assert plain.cost is not None
-    first, second = (_beneath(strength, power) for strength in problem.strengths)
-    moved = replace(problem, cost=plain.cost, reg=plain.reg, strengths=(first, second))
+    moved = replace(problem, cost=plain.cost, reg=plain.reg, strengths=scaled.reg_m)  # smaller ones prove less
     partly = problem.kind == "partial"
     prices = [Fraction(0) if partly else Fraction(strength) / Fraction(2) ** power for strength in problem.strengths]
     answer = Answer(plain, {name: _clipped(moved, name, given[name]) for name in ("f", "g", "plan")})
     sums = measure(answer, Shown({}), progress)
     found = back(_stated(moved, answer, sums, prices), power)
     return replace(found, termination=_earned(solution.termination, found.gap_rel, tolerance_of(solution)))
-
-
-def _beneath(strength: float, power: int) -> float:
-    """A strength times 2^-power, rounded down below the normal numbers: a bound of smaller prices is one of larger."""
-    moved = math.ldexp(strength, -power)
-    return math.nextafter(moved, 0.0) if math.ldexp(moved, power) > strength else moved
 
 
 def _clipped(problem: MarginalTransport, name: str, array: Array) -> Array:
@@ -158,7 +151,8 @@ def _close(answer: Answer, sums: Sums, sides: tuple[Side, Side], value: Fraction
         steep = abs(side.potential)
         if kind != "partial":
             steep = steep + (r if kind == "tv" else r * np.maximum(abs(low - side.masses), abs(high - side.masses)))
-        loss += float((steep * (high - low)).sum())
+        with np.errstate(over="ignore"):
+            loss += float((steep * (high - low)).sum())
     return loss <= LOST * max(up(abs(value)), answer.problem.reg * float(sums.rows[0].sum()))
 
 

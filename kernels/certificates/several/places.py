@@ -30,7 +30,7 @@ def checked(problem: UnbalancedTransport, solution: Solution, certificate: Certi
     """The certificate, with how far what is shown is off; it does not hold where that is too far."""
     if not certificate.holds or not shows(solution.arrays) or problem.batch is not None:
         return certificate
-    scaled, given, _ = near_one(problem, solution.arrays)
+    scaled, given, *_ = near_one(problem, solution.arrays)
     places = Places(problem, solution.arrays)
     if not places.wrong:
         measure(Answer(scaled, given), places, unheard)  # type: ignore[arg-type]  # it looks as Shown does

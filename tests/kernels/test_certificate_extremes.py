@@ -1,0 +1,81 @@
+"""Problems at the ends of float64's range, and answers made for them: no certificate may say what is false."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernels import SOLVERS, Certificate, Claim, Deadline, Solution, Statement, Termination, recheck
+from kernels.certificates.gpu.gpu_units import units_of
+from kernels.problems import UnbalancedTransport
+from kernels.proving import solve_and_prove
+
+Options = dict[str, Any]
+
+
+def stated(solver: str, inputs: Options, options: Options, solution: Solution) -> Certificate:
+    """What the certificate says of an answer."""
+    card = SOLVERS[solver]
+    return card.certify(card.build(inputs, card.options(**options)), solution)
+
+
+def false(solver: str, inputs: Options, options: Options, solution: Solution, found: Certificate) -> list[Statement]:
+    """What `allot verify` finds wrong in that."""
+    word = str(found.termination or solution.termination)
+    numbers = found.objective, found.bound, found.gap_abs, found.gap_rel, found.max_violation
+    claim = Claim(word, *numbers, solution.arrays, {**solution.facts, **found.facts}, found.proved)
+    return [one for one in recheck(solver, inputs, options, claim) if one.holds is False]
+
+
+ONE: Options = {"cost": np.zeros((2, 1)), "a": np.array([1e12, 2e12]), "b": np.zeros(1)}
+BOTH: Options = {"cost": np.array([[1.0], [2.0]]), "a": np.array([1e-12, 2e12]), "b": np.ones(1)}
+
+
+@pytest.mark.parametrize("inputs", [ONE, BOTH])
+@pytest.mark.parametrize("reg_m", [1e-300, 1.2e-20, 1.23456e-20, 1e-15, (1e-20, 1e-310)])
+def test_strengths_far_below_reg_are_not_rounded_into_another_problem(inputs: Options, reg_m: Any) -> None:
+    """In units in which reg is near 1 they are subnormal, or 0: the optimum of ONE is their sum over all mass."""
+    card, asked = SOLVERS["uot"], {"reg": 1e300, "reg_m": reg_m}
+    options = card.options(**asked)
+    solution, found = solve_and_prove(card, card.build(inputs, options), options, Deadline(60), "cpu")
+    assert found.holds
+    assert not false("uot", inputs, asked, solution, found)
+
+
+def test_potentials_below_nothing_bound_nothing_where_a_strength_is_next_to_nothing() -> None:
+    arrays = {"f": np.array([-1e280, 0.0]), "g": np.zeros(1), "plan": np.zeros((2, 1))}
+    asked = {"reg": 1e300, "reg_m": 1e-300}
+    found = stated("uot", BOTH, asked, Solution(Termination.CONVERGED, "none", arrays))
+    assert found.bound is None
+
+
+@pytest.mark.parametrize(("cost", "reg_m"), [(3e8, 1e8), (3e8, 1.0), (1e10, 1e17), (1e10, "inf")])
+@pytest.mark.parametrize("potential", [math.inf, 1.5e8, -1.5e8, math.nan])
+def test_costs_far_above_reg_are_not_forbidden(cost: float, reg_m: Any, potential: float) -> None:
+    """Where reg is near 1 they would be infinite. All mass left behind is then 2e8, which a plan of some mass beats."""
+    inputs = {"cost": np.array([[cost]]), "a": np.ones(1), "b": np.ones(1)}
+    asked = {"reg": 1e-300, "reg_m": reg_m}
+    arrays = {"f": np.full(1, potential), "g": np.full(1, potential), "plan": np.zeros((1, 1))}
+    solution = Solution(Termination.GAP_REACHED, "none", arrays, facts={"tolerance": 1e-6})
+    found = stated("uot", inputs, asked, solution)
+    assert found.bound is None
+    assert found.termination is Termination.CONVERGED
+    options = SOLVERS["uot"].options(**asked)
+    problem = SOLVERS["uot"].build(inputs, options)
+    assert isinstance(problem, UnbalancedTransport)
+    units = units_of(problem)
+    assert units is not None
+    assert not units.fits(problem)
+    assert solve_and_prove(SOLVERS["uot"], problem, options, Deadline(60), "cpu")[1].holds
+
+
+@pytest.mark.parametrize("marginals", ["kl", "tv", "l2"])
+def test_a_plan_at_such_costs_is_one(marginals: str) -> None:
+    """Were they infinite in other units, it would have mass where none may be."""
+    inputs = {"cost": np.array([[3e8]]), "a": np.ones(1), "b": np.ones(1)}
+    asked = {"reg": 1e-300, "reg_m": 2e8, "marginals": marginals}
+    arrays = {"f": np.full(1, 2e8), "g": np.full(1, 2e8), "plan": np.full((1, 1), 0.25)}
+    found = stated("uot", inputs, asked, Solution(Termination.CONVERGED, "none", arrays))
+    assert found.holds
+    assert found.bound is None

@@ -1,6 +1,7 @@
 """Problems at the ends of float64's range, and answers made for them: no certificate may say what is false."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -79,3 +80,20 @@ def test_a_plan_at_such_costs_is_one(marginals: str) -> None:
     found = stated("uot", inputs, asked, Solution(Termination.CONVERGED, "none", arrays))
     assert found.holds
     assert found.bound is None
+
+
+@pytest.mark.parametrize("price", [2.8e306, -2.8e306])
+def test_prices_of_a_list_whose_sums_leave_float64_are_none(price: float) -> None:
+    """The list's parts were bounded by minus infinity, of which no gap could be worked out: a crash."""
+    inputs, asked = {"cost": np.random.default_rng(0).random((130, 130))}, {"k_best": 2}
+    card = SOLVERS["lap"]
+    options = card.options(**asked)
+    solution = card.solve(card.build(inputs, options), options, Deadline(60), "cpu")
+    evidence = {name: solution.evidence[name] for name in ("origins", "splits")}
+    prices = np.full((2, 130), price)
+    prices[:, 1::2] *= -1
+    found = stated("lap", inputs, asked, replace(solution, evidence={**evidence, "v": prices}))
+    assert found.holds
+    assert found.termination is Termination.CONVERGED
+    assert found.bound is not None
+    assert math.isfinite(found.bound)

@@ -142,9 +142,10 @@ class _Parts:
         """Prices (count, m), 0 for what is none."""
         if v is None or v.shape != (count, m) or v.dtype.kind != kind.kind:
             return np.zeros((count, m), kind)
-        kept = np.abs(v) <= LARGEST_PRICE[kind.kind]
         if kind.kind == "i":
-            kept &= v > -TOP
+            kept = (np.abs(v) <= LARGEST_PRICE["i"]) & (v > -TOP)
+        else:
+            kept = np.abs(v) <= LARGEST_PRICE["f"] / (4 * m)  # so that no sum leaves float64
         return np.where(kept, v, np.zeros((), kind)).astype(kind)
 
     def _check(self, count: int, n: int) -> None:

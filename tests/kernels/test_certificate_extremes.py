@@ -97,3 +97,21 @@ def test_prices_of_a_list_whose_sums_leave_float64_are_none(price: float) -> Non
     assert found.termination is Termination.CONVERGED
     assert found.bound is not None
     assert math.isfinite(found.bound)
+
+
+def test_dear_costs_that_cancel_do_not_hide_a_better_permutation() -> None:
+    """1e-9 of what is paid was 2 here: an objective of 1.1 was called optimal beside a bound of 0.59985."""
+    cost = np.zeros((9, 9, 9, 9))
+    for place in range(9):
+        cost[0, place, 0, place], cost[1, place, 1, place] = 1e9, -1e9
+        cost[2, place, 2, place] = 0.6 if place == 0 else 1.1
+    none: Options = {"rows": np.zeros((9, 9, 9), np.int64), "columns": np.zeros((9, 9, 9), np.int64)}
+    none |= {"prices": np.zeros(9, np.int64), "exponent": np.array([12])}
+    for permutation in ([0, 1, 2], [1, 2, 0]):
+        arrays = {"permutation": np.array([*permutation, *range(3, 9)]), **none}
+        solution = Solution(Termination.OPTIMAL, "none", arrays)
+        found = stated("lawler", {"cost": cost}, {}, solution)
+        assert found.termination is Termination.CONVERGED
+        assert not false("lawler", {"cost": cost}, {}, solution, found)
+        claim = replace(found, termination=None)
+        assert {one.name for one in false("lawler", {"cost": cost}, {}, solution, claim)} == {"optimal"}

@@ -7,7 +7,8 @@ prices all permutations of eight facilities or fewer. `slow.py` checks all of it
 solver.
 
 Multipliers that are wrong make a bound worse, never false. `optimal` is earned where both meet: of costs that are
-exact as integers without any gap, of others within 1e-9 of what is paid: rounding them down may hide as much.
+exact as integers without any gap, of others within what rounding them down may hide. That may also be no more than 1e-9
+of what is paid, and of the objective or of the smallest cost: dear costs that cancel may not hide what the others are.
 """
 
 from collections.abc import Callable
@@ -25,7 +26,7 @@ from kernels.problems.lawler import LawlerAssignment
 from kernels.solution import Certificate, Number, Solution, Termination, unheard
 
 NEGLIGIBLE = Fraction(1, 10**9)
-"""Of the sizes of the costs that are paid: how far from the bound an optimum may be, where costs were rounded."""
+"""Of the sizes that an answer is judged by: how far from the bound an optimum may be, where costs were rounded."""
 
 
 def certify(problem: LawlerAssignment, solution: Solution, progress: Callable[[float], None] = unheard) -> Certificate:
@@ -46,8 +47,7 @@ def certify(problem: LawlerAssignment, solution: Solution, progress: Callable[[f
     best = -found if problem.maximize else found
     sign = -1 if problem.maximize else 1
     objective, bound = _number(problem, value, sign), _number(problem, best, -sign)
-    most = NEGLIGIBLE * sum(map(abs, paid), Fraction(0)) if slack else Fraction(0)
-    met = sign * (value - best) <= most
+    met = sign * (value - best) <= (_negligible(problem, paid, slack) if slack else 0)
     gap = abs(Fraction(objective) - Fraction(bound))
     gap_abs: Number = int(gap) if problem.integer else rounded(gap, 1)
     gap_rel = share_up(gap_abs, objective, bound)
@@ -69,6 +69,14 @@ def _bound(
     agreed = exponent is not None and exponent.tolist() == [whole.exponent]  # else multipliers are in other units
     found = level_one(whole, known if agreed else {}, progress)
     return whole.worth(found), "lower bound: level-1 reformulation, from its multipliers", whole.hidden
+
+
+def _negligible(problem: LawlerAssignment, paid: list[Fraction], hidden: Fraction) -> Fraction:
+    """How far an optimum may be from the bound, where rounding hides so much of it."""
+    sizes = np.abs(problem.cost[problem.cost != 0])
+    least = Fraction(sizes.min().item()) if sizes.size else Fraction(0)
+    judged = min(sum(map(abs, paid), Fraction(0)), max(abs(sum(paid, Fraction(0))), least))
+    return min(hidden, NEGLIGIBLE * judged)
 
 
 def _paid(problem: LawlerAssignment, p: Indices) -> list[Fraction]:

@@ -20,7 +20,7 @@ LARGEST = 24
 """Free facilities, up to which multipliers are gone through: n^4 steps of Python."""
 MOST_BITS = 4000
 NEGLIGIBLE = Fraction(1, 10**9)
-"""Of the sizes of the costs that are paid: how far from the optimum floats are called optimal."""
+"""Of what is paid, and of the objective or the smallest cost: how far from the optimum floats are called optimal."""
 
 
 class Costs:
@@ -98,7 +98,8 @@ def _bound(costs: Costs, claim: Claim, value: Fraction, size: Fraction) -> list[
         proved = Fraction(math.ceil(proved))
     said = [Statement("bound", stated <= proved, f"{how} {plain(costs.sign * proved)}, {claim.bound} is stated")]
     if claim.optimal:
-        met = value - proved <= (NEGLIGIBLE * size if slack else 0)
+        least = min((abs(Fraction(one)) for one in costs.cost.ravel().tolist() if one), default=Fraction(0))
+        met = value - proved <= min(slack, NEGLIGIBLE * min(size, max(abs(value), least)))
         said.append(Statement("optimal", met, f"it is {plain(value - proved)} from the bound"))
     return said
 

@@ -163,8 +163,10 @@ class Answer:
     def _fine(self, rows: slice, at: Exponents) -> Exponents:
         """The same exponents in two words."""
         z, low, error = exponents(self.problem, self.f, self.g, rows)
+        if not error + 4 * UNIT < float(at.near.max()):  # the bounds of one word are not those of two
+            return at
         z[np.isneginf(at.z)], low[np.isneginf(at.z)] = -np.inf, 0.0
-        errors = np.minimum(at.near, error + 4 * UNIT)
+        errors = np.full_like(at.near, error + 4 * UNIT)
         return replace(at, z=z, low=low, near=errors, far=errors)
 
     def _errors(self, rows: slice, cost: CostBlock) -> tuple[Array, float]:

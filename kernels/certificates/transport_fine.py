@@ -5,6 +5,9 @@ available precision", Numerische Mathematik 18, 1971; T. Ogita, S. M. Rump, S. O
 SIAM J. Sci. Comput. 26, 2005). With u = 2^-53, sums of two words here are off by less than 4 u^2 of the sizes of their
 parts each, products and quotients likewise, d of them by less than 4 (d + 8) u^2; below, u^2 = 2^-106 times that is
 rounded up to UNIT_2 times d + 8.
+
+exp of two words z + x is exp(z) (1 + x + x^2 / 2), but for less than x^3 / 4 of itself while x is below SMALL: x grows
+with the potentials over reg, and what is left out may be more than all other errors.
 """
 
 import math
@@ -20,10 +23,15 @@ UNIT_2 = 2.0**-102
 SMALLEST = 2.0**-1060  # of a square or product: more than what underflow loses of it
 REGS = (2.0**-400, 2.0**400)  # between which nothing under- or overflows that counts, of points
 SPLITTER = 134217729.0  # 2^27 + 1
+SMALL = 2.0**-4
+DEEP = -750.0  # exp of less is 0
 
 
 def exponents(problem: UnbalancedTransport, f: Array, g: Array, rows: slice) -> tuple[Array, Array, float]:
-    """(f_i + g_j - C_ij) / reg of some rows as two words, -inf where forbidden, and a bound on their errors."""
+    """(f_i + g_j - C_ij) / reg of some rows as two words, -inf where forbidden, and a bound on their errors.
+
+    That bound holds what `correction` leaves out, and is infinite where that is not little.
+    """
     cost, rest, error = _costs(problem, rows)
     reg = problem.reg
     if problem.cost is not None:  # by a power of two, exactly: no product leaves the range of float64
@@ -41,7 +49,14 @@ def exponents(problem: UnbalancedTransport, f: Array, g: Array, rows: slice) -> 
     sizes = (abs(f[rows]).max() + abs(g).max()) * 2 + abs(cost).max()
     error = (error + 8 * UNIT_2 * sizes + SMALLEST) / reg + 4 * UNIT * float(abs(low).max())
     z[forbidden], low[forbidden] = -np.inf, 0.0
+    second = float(abs(low).max(where=z > DEEP, initial=0.0))
+    error = error + second**3 / 4 if second <= SMALL else np.inf  # NaN compares false
     return z, low, float(error)
+
+
+def correction(low: Array) -> Array:
+    """What exp of the second word is above 1, but for what `exponents` counts among its errors."""
+    return np.asarray(low * (1 + low / 2))
 
 
 def two_product(x: Array, y: Array) -> tuple[Array, Array]:

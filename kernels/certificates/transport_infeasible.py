@@ -66,7 +66,7 @@ def _above_every_plan(problem: UnbalancedTransport, arrays: dict[str, Array]) ->
     -log max(a_i, b_j), with the uniform one log P_ij at most log min(a_i, b_j).
     """
     answer = Answer(problem, {"f": arrays["f"], "g": arrays["g"]})
-    if not answer.usable:
+    if not answer.usable or answer.massless:  # without mass the plan of zeros is one
         return None
     bound = dual_value(answer, measure(answer, Shown({}), unheard))
     assert problem.cost is not None

@@ -81,7 +81,7 @@ class Costs:
         near = np.nonzero(values < ((reach / NEAR) ** 2)[:, None])
         np.sqrt(values, out=values)
         with np.errstate(invalid="ignore", divide="ignore"):
-            off = np.where(reach > 0, SLACK * off / (2 * reach / NEAR), 0.0)
+            off = np.where(reach > 0, SLACK * off / (2 * reach / NEAR), (self.d * TINIEST) ** 0.5)  # if it underflowed
         if near[0].size:
             values[near] = self._few(near[0] + rows.start, near[1])
         return CostBlock(values, (self.d + 3) * UNIT * SLACK, off)

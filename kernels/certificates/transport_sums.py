@@ -28,6 +28,7 @@ from kernels.certificates.transport_elementary import (
     UNIT,
     exp_pair,
 )
+from kernels.certificates.transport_fine import correction
 from kernels.certificates.transport_points import SLACK
 from kernels.certificates.transport_shown import Shown
 from kernels.problems.arrays import Array
@@ -141,7 +142,7 @@ class _Pass:
             np.minimum(at.z, HIGHEST, out=at.z)
         exp, expm1 = exp_pair(np.maximum(at.z, FLOOR))
         if at.low is not None:
-            more = exp * at.low
+            more = exp * correction(at.low)
             exp += more
             expm1 += more
         w, moved = answer.w[part], _moved(at.near)

@@ -66,7 +66,8 @@ def _holds(problem: UnbalancedTransport, power: int) -> bool:
     if not (problem.a.any() and problem.b.any()):
         return False
     sizes = [abs(one) for one in (*problem.cost_bounds, *problem.reg_m) if math.isfinite(one)]
-    return math.frexp(max(sizes, default=0.0))[1] - power <= TOP
+    largest = max(sizes, default=0.0)
+    return not largest or math.frexp(largest)[1] - power <= TOP
 
 
 def _either_way(strength: float, power: int) -> tuple[float, float]:

@@ -30,8 +30,8 @@ def fits_float32(problem: UnbalancedTransport) -> bool:
 def near_one(problem: UnbalancedTransport) -> tuple[UnbalancedTransport, float]:
     """The problem in units of a power of two near reg, where its own leave float32, and that unit."""
     power = 2 * (math.frexp(problem.reg)[1] // 2)
-    sizes = [abs(one) for one in (*problem.cost_bounds, *problem.reg_m) if math.isfinite(one)]
-    if fits_float32(problem) or math.frexp(max(sizes))[1] - power > TOP:
+    largest = max(abs(one) for one in (0.0, *problem.cost_bounds, *problem.reg_m) if math.isfinite(one))
+    if fits_float32(problem) or (largest and math.frexp(largest)[1] - power > TOP):
         return problem, 1.0
     root = power if problem.metric == "euclidean" else power // 2
 

@@ -115,3 +115,36 @@ def test_dear_costs_that_cancel_do_not_hide_a_better_permutation() -> None:
         assert not false("lawler", {"cost": cost}, {}, solution, found)
         claim = replace(found, termination=None)
         assert {one.name for one in false("lawler", {"cost": cost}, {}, solution, claim)} == {"optimal"}
+
+
+@pytest.mark.parametrize(("reg", "dim"), [(1e-9, 1), (1e-10, 3), (1e-11, 1)])
+def test_second_words_of_exponents_are_squared(reg: float, dim: int) -> None:
+    """Potentials of 1e9 reg and more leave second words of 1e-7, whose squares are more than all errors stated."""
+    rng = np.random.default_rng(dim)
+    inputs = {"x": rng.random((3, dim)), "y": np.tile(rng.random(dim), (2, 1)), "a": np.array([0.25, 0.25, 0.5])}
+    asked = {"reg": reg, "reg_m": "inf", "output": "potentials"}
+    distances = ((inputs["x"] - inputs["y"][0]) ** 2).sum(axis=1)
+    for _ in range(8):  # each leaves another remainder
+        arrays = {"f": distances + 3.0 * (1 + rng.random(3) * 1e-16), "g": np.full(2, -3.0) + reg * rng.random(2)}
+        solution = Solution(Termination.CONVERGED, "none", arrays)
+        found = stated("uot", inputs, asked, solution)
+        assert not false("uot", inputs, asked, solution, found)
+
+
+def test_distances_whose_squares_underflow_are_not_0() -> None:
+    """Beyond 8 dimensions they are worked out from norms, which are 0 here."""
+    rng = np.random.default_rng(0)
+    inputs = {"x": rng.random((2, 12)) * 1e-299, "a": np.array([0.8, 0.3]), "b": np.array([0.2, 0.9])}
+    inputs["y"] = np.tile(inputs["x"][0], (2, 1))
+    asked = {"reg": 1e-302, "reg_m": "inf", "metric": "euclidean", "output": "potentials"}
+    solution = Solution(Termination.CONVERGED, "none", {"f": np.zeros(2), "g": np.zeros(2)})
+    found = stated("uot", inputs, asked, solution)
+    assert found.max_violation > 0.5
+    assert not false("uot", inputs, asked, solution, found)
+
+
+def test_the_plan_of_zeros_is_one_where_there_is_no_mass() -> None:
+    inputs = {"cost": np.zeros((1, 2)), "a": np.zeros(1), "b": np.zeros(2)}
+    asked = {"reg": 1.0, "reg_m": "inf", "reference": "uniform"}
+    arrays = {"f": np.zeros(1), "g": np.zeros(2), "plan": np.zeros((1, 2))}
+    assert not stated("uot", inputs, asked, Solution(Termination.INFEASIBLE, "none", arrays)).holds

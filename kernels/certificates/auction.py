@@ -6,7 +6,6 @@ exact where benefits and reject prices are integers (`auction_integers.py`), and
 (`auction_floats.py`) or distances of points (`auction_points.py`).
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -17,6 +16,7 @@ from kernels.certificates import auction_floats, auction_integers
 from kernels.certificates.auction_points import Distances, named, nearest
 from kernels.certificates.auction_rows import Proof, fault_of
 from kernels.certificates.rounded import share_up
+from kernels.certificates.told import number_of
 from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.points import PointAuction
 from kernels.problems.sparse import Auction
@@ -90,9 +90,7 @@ def _word(solution: Solution, proof: Proof, exact: bool, n_rows: int, gap: Numbe
     """The termination that is earned, and the sentence that is proved."""
     if solution.termination not in CLAIMS:
         return solution.termination, "the prices bound the optimum from above"
-    epsilon = solution.facts.get("epsilon")
-    if not isinstance(epsilon, int | float) or not math.isfinite(epsilon):
-        epsilon = None
+    epsilon = number_of(solution.facts.get("epsilon"))
     within = epsilon is not None and gap is not None and Fraction(gap) <= n_rows * Fraction(epsilon)
     reached = f"within n_rows * epsilon = {n_rows * (epsilon or 0):g} of optimal: the prices prove a gap of {gap}"
     closed = gap is not None and proof.closed

@@ -81,7 +81,7 @@ class Answer:
         self.rest = _all_of(arrays, "rest_a", "rest_b")
         self.rest = None if self.rest is None else [np.asarray(part, np.float64) for part in self.rest]
         self.set = _all_of(arrays, "entry_rows", "entry_columns", "entry_values")
-        self.placed = self.set is None or (_within(self.set[0], self.w.size) and _within(self.set[1], self.v.size))
+        self.placed = self.set is None or _placed(self.set[0], self.set[1], problem.shape)
         self.set = self.set if self.placed else None
 
     @functools.cached_property
@@ -189,9 +189,13 @@ class Answer:
         return plan
 
 
-def _within(index: Array, size: int) -> bool:
-    """True where each index is one of a line, or -1."""
-    return bool(((index >= -1) & (index < size)).all())
+def _placed(rows: Array, columns: Array, shape: tuple[int, int]) -> bool:
+    """True where each entry has a place of its own in the plan, or -1 for its row and its column."""
+    some = (rows != -1) | (columns != -1)
+    i, j = rows[some], columns[some]
+    if not ((i >= 0) & (i < shape[0]) & (j >= 0) & (j < shape[1])).all():
+        return False
+    return bool(np.unique(i.astype(np.int64) * shape[1] + j.astype(np.int64)).size == i.size)
 
 
 def _all_of(arrays: Mapping[str, Array], *names: str) -> list[Array] | None:

@@ -1,11 +1,11 @@
 """Whether the arrays and facts of a transport answer have the types and shapes that a certificate can read."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from kernels.certificates.told import number_of
 from kernels.problems.arrays import Array
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
@@ -52,9 +52,7 @@ def _apart(arrays: Mapping[str, Array], m: int) -> str | None:
 
 def tolerance_of(solution: Solution) -> float:
     """The gap that was asked for; 0, which none reaches, where the answer does not say."""
-    told = solution.facts.get("tolerance", 0.0)
-    number = isinstance(told, int | float) and not isinstance(told, bool) and math.isfinite(told)
-    return float(told) if number else 0.0
+    return number_of(solution.facts.get("tolerance")) or 0.0
 
 
 def claims_of(solution: Solution, batch: int) -> list[Termination] | None:

@@ -21,12 +21,16 @@ def stated(solver: str, inputs: Options, options: Options, solution: Solution) -
     return card.certify(card.build(inputs, card.options(**options)), solution)
 
 
-def false(solver: str, inputs: Options, options: Options, solution: Solution, found: Certificate) -> list[Statement]:
-    """What `allot verify` finds wrong in that."""
+def claimed(solution: Solution, found: Certificate) -> Claim:
+    """What a document of both says."""
     word = str(found.termination or solution.termination)
     numbers = found.objective, found.bound, found.gap_abs, found.gap_rel, found.max_violation
-    claim = Claim(word, *numbers, solution.arrays, {**solution.facts, **found.facts}, found.proved)
-    return [one for one in recheck(solver, inputs, options, claim) if one.holds is False]
+    return Claim(word, *numbers, solution.arrays, {**solution.facts, **found.facts}, found.proved)
+
+
+def false(solver: str, inputs: Options, options: Options, solution: Solution, found: Certificate) -> list[Statement]:
+    """What `allot verify` finds wrong in that."""
+    return [one for one in recheck(solver, inputs, options, claimed(solution, found)) if one.holds is False]
 
 
 ONE: Options = {"cost": np.zeros((2, 1)), "a": np.array([1e12, 2e12]), "b": np.zeros(1)}
@@ -148,3 +152,75 @@ def test_the_plan_of_zeros_is_one_where_there_is_no_mass() -> None:
     asked = {"reg": 1.0, "reg_m": "inf", "reference": "uniform"}
     arrays = {"f": np.zeros(1), "g": np.zeros(2), "plan": np.zeros((1, 2))}
     assert not stated("uot", inputs, asked, Solution(Termination.INFEASIBLE, "none", arrays)).holds
+
+
+EXACT: Options = {"cost": np.array([[1.0, 2.0], [3.0, 1.0]]), "a": np.array([0.5, 0.5]), "b": np.array([0.5, 0.5])}
+
+
+def test_a_plan_beyond_float64_misses_its_sides_by_more_than_nothing() -> None:
+    """2e308 was stated as a violation of 0, and the mass as an infinity; the bound had 310 digits."""
+    asked = {"method": "exact", "reg_m": "inf"}
+    arrays = {"plan": np.array([[1e308, 0.0], [1e308, 0.0]]), "f": np.zeros(2), "g": np.array([0.0, 1.7e308])}
+    found = stated("uot", {**EXACT, "b": np.array([1.0, 0.0]) * 8, "a": np.full(2, 4.0)}, asked,
+                   Solution(Termination.OPTIMAL, "none", arrays))  # fmt: skip
+    assert found.max_violation == math.inf
+    assert found.facts["mass"] is None
+    assert found.objective is None
+    assert found.bound is None
+
+
+@pytest.mark.parametrize("reg_m", ["inf", ["inf", "inf"], None])
+def test_verify_reads_rows_that_show_that_there_is_no_plan(reg_m: Any) -> None:
+    """A strength of "inf" was no number to it. Rows that are named twice, once from the end, show nothing."""
+    inputs = {**EXACT, "cost": np.array([[1.0, 2.0], [np.inf, 1.0]]), "a": np.array([0.4, 0.6])}
+    asked = {"method": "exact"} | ({} if reg_m is None else {"reg_m": reg_m})
+    found = Solution(Termination.INFEASIBLE, "none", {"hall_rows": np.array([1])})
+    certificate = stated("uot", inputs, asked, found)
+    assert certificate.holds
+    assert all(one.holds for one in recheck("uot", inputs, asked, claimed(found, certificate)))
+    twice = replace(found, arrays={"hall_rows": np.array([-1, 1])})
+    inputs["a"] = np.array([0.6, 0.4])  # there is a plan
+    assert not stated("uot", inputs, asked, twice).holds
+    said = recheck("uot", inputs, asked, claimed(twice, certificate))
+    assert {one.name: one.holds for one in said}["infeasible"] is False
+
+
+@pytest.mark.parametrize("asked", [{"method": "exact"}, {"method": "exact", "mass_share": 1.0}])
+@pytest.mark.parametrize(("rows", "columns"), [([0, 0, 1], [0, 0, 1]), ([0, -1], [0, 1]), ([0, 1], [0, -1])])
+def test_no_entry_of_a_plan_is_listed_twice_or_from_the_end(asked: Options, rows: Any, columns: Any) -> None:
+    """Of two masses at one place `allot verify` took the last, and a place from the end for another."""
+    values = np.full(len(rows), 0.5)
+    arrays = {"entry_rows": np.array(rows), "entry_columns": np.array(columns), "entry_values": values}
+    arrays |= {"f": np.zeros(2), "g": np.zeros(2)}
+    solution = Solution(Termination.OPTIMAL, "none", arrays)
+    assert not stated("uot", EXACT, asked, solution).holds
+    claim = Claim("optimal", 1.0, 1.0, 0.0, 0.0, 0.0, arrays)
+    assert any(one.name == "answer" and not one.holds for one in recheck("uot", EXACT, asked, claim))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [([0, 0], [0, 0]), ([0, 1], [0, -1]), ([-1, 1], [0, 1]), ([2], [0])])
+def test_nor_beside_potentials(rows: Any, columns: Any) -> None:
+    asked = {"reg": 1.0, "reg_m": 1.0, "output": "potentials"}
+    arrays = {"entry_rows": np.array(rows), "entry_columns": np.array(columns)}
+    arrays |= {"entry_values": np.full(len(rows), 0.25), "f": np.zeros(2), "g": np.zeros(2)}
+    solution = Solution(Termination.CONVERGED, "none", arrays)
+    assert not stated("uot", EXACT, asked, solution).holds
+    claim = Claim("converged", 1.0, 0.0, 1.0, 1.0, 0.0, arrays)
+    said = recheck("uot", EXACT, asked, replace(claim, facts={"reg": 1.0, "reg_m": [1.0, 1.0]}))
+    assert any(one.name == "answer" and not one.holds for one in said)
+    none = {"entry_rows": np.array([0, -1]), "entry_columns": np.array([1, -1]), "entry_values": np.array([0.1, 0.0])}
+    assert stated("uot", EXACT, asked, replace(solution, arrays=arrays | none)).holds
+
+
+@pytest.mark.parametrize("told", [10**400, "x", True, math.nan, math.inf, None, [1]])
+def test_a_tolerance_that_is_no_number_is_reached_by_nothing(told: Any) -> None:
+    """An integer beyond float64 raised OverflowError, a text TypeError."""
+    benefit = np.array([[1.0, 2.0], [3.0, 5.0]])
+    arrays = {"assignment": np.array([1, 0]), "prices": np.zeros(2), "profits": np.zeros(2)}
+    found = stated("auction", {"benefit": benefit}, {},
+                   Solution(Termination.GAP_REACHED, "none", arrays, facts={"epsilon": told}))  # fmt: skip
+    assert found.termination is Termination.CONVERGED
+    for asked in ({"mass": 0.5}, {"mass": 0.5, "method": "exact"}, {"reg_m": 1.0}, {"reg_m": 1.0, "marginals": "tv"}):
+        plan = {"plan": np.full((2, 2), 0.125), "f": np.full(2, -50.0), "g": np.full(2, -50.0)}
+        solution = Solution(Termination.GAP_REACHED, "none", plan, facts={"tolerance": told})
+        assert stated("uot", EXACT, asked, solution).termination is Termination.CONVERGED, asked

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.certificates.exact.statement import Claim, Inputs, Statement, permitted, plain, rational
+from kernels.certificates.exact.statement import Claim, Inputs, Statement, listed_plan, permitted, plain, rational
 from kernels.problems.arrays import Array
 from kernels.problems.worked_out import worked_out
 
@@ -27,7 +27,9 @@ def check(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Stat
     a, b = _masses(inputs, cost)
     if claim.termination == "infeasible":
         return [_infeasible(cost, a, b, claim.arrays)]
-    plan = _plan(claim.arrays)
+    wrong, plan = _plan(claim.arrays, cost.shape)
+    if wrong:
+        return [Statement("answer", False, wrong)]
     if any(mass < 0 or not permitted(cost[i, j].item()) for (i, j), mass in plan.items()):
         return [Statement("answer", False, "the plan holds negative mass, or uses a forbidden entry")]
     said = [Statement("answer", True, "no mass is negative or on a forbidden entry")]
@@ -66,13 +68,14 @@ def _masses(inputs: Inputs, cost: Array) -> tuple[list[Fraction], list[Fraction]
     return [Fraction(one) for one in a], [Fraction(one) for one in b]
 
 
-def _plan(arrays: Mapping[str, Array]) -> Plan:
+def _plan(arrays: Mapping[str, Array], shape: Any) -> tuple[str, Plan]:
+    """What is wrong with the entries of the plan, and these."""
     if "plan" in arrays:
         rows, columns = np.nonzero(arrays["plan"])
         pairs = zip(rows.tolist(), columns.tolist(), strict=True)
-        return {(i, j): rational(arrays["plan"][i, j]) for i, j in pairs}
-    listed = (arrays[name].tolist() for name in ("entry_rows", "entry_columns", "entry_values"))
-    return {(i, j): Fraction(mass) for i, j, mass in zip(*listed, strict=True)}
+        return "", {(i, j): rational(arrays["plan"][i, j]) for i, j in pairs}
+    wrong, entries = listed_plan(arrays, shape)
+    return wrong, {(i, j): Fraction(mass) for i, j, mass in entries}
 
 
 def _row(row: list[Any], g: list[Fraction]) -> Fraction | None:
@@ -144,6 +147,8 @@ def _gap(
 
 def _infeasible(cost: Array, a: list[Fraction], b: list[Fraction], arrays: Mapping[str, Array]) -> Statement:
     rows = sorted(set(arrays["hall_rows"].tolist()))
+    if any(not 0 <= i < len(a) for i in rows):
+        return Statement("infeasible", False, "a row that is named is none")
     columns = [j for j in range(len(b)) if any(permitted(cost[i, j].item()) for i in rows)]
     asked, there = (sum((masses[k] for k in lines), Fraction(0)) for masses, lines in ((a, rows), (b, columns)))
     words = f"{len(rows)} rows have the mass {plain(asked)}, and their columns {plain(there)}"

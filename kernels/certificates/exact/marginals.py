@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from kernels.certificates.exact.several import _sized
-from kernels.certificates.exact.statement import Claim, Inputs, Statement, permitted, plain, rational
+from kernels.certificates.exact.statement import Claim, Inputs, Statement, listed_plan, permitted, plain, rational
 from kernels.certificates.exact.transport import DIGITS, Problem, dual, primal
 from kernels.problems.arrays import Array
 from kernels.problems.worked_out import worked_out
@@ -105,7 +105,9 @@ def check(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Stat
     held = Held(inputs, chosen)
     if claim.termination == "infeasible":
         return [_infeasible(held, claim.arrays)]
-    plan = _plan(claim.arrays)
+    wrong, plan = _plan(claim.arrays, (len(held.masses[0]), len(held.masses[1])))
+    if wrong:
+        return [Statement("answer", False, wrong)]
     if any(mass < 0 or held.cost[i][j] is None for (i, j), mass in plan.items()):
         return [Statement("answer", False, "the plan holds negative mass, or uses a forbidden entry")]
     said = [Statement("answer", True, "no mass is negative or on a forbidden entry")]
@@ -136,13 +138,14 @@ def _spelled(options: Mapping[str, Any], facts: Mapping[str, Any]) -> tuple[dict
     return {"reg": options.get("reg"), "reg_m": pair, **stated}, asked
 
 
-def _plan(arrays: Mapping[str, Array]) -> dict[tuple[int, int], Fraction]:
+def _plan(arrays: Mapping[str, Array], shape: tuple[int, int]) -> tuple[str, dict[tuple[int, int], Fraction]]:
+    """What is wrong with the entries of the plan, and these."""
     if "plan" in arrays:
         rows, columns = np.nonzero(arrays["plan"])
         pairs = zip(rows.tolist(), columns.tolist(), strict=True)
-        return {(i, j): rational(arrays["plan"][i, j]) for i, j in pairs}
-    listed = (arrays[name].tolist() for name in ("entry_rows", "entry_columns", "entry_values"))
-    return {(i, j): Fraction(mass) for i, j, mass in zip(*listed, strict=True)}
+        return "", {(i, j): rational(arrays["plan"][i, j]) for i, j in pairs}
+    wrong, entries = listed_plan(arrays, shape)
+    return wrong, {(i, j): Fraction(mass) for i, j, mass in entries}
 
 
 def _linear(
@@ -231,6 +234,8 @@ def _numbers(
 
 def _infeasible(held: Held, arrays: Mapping[str, Array]) -> Statement:
     rows = sorted(set(arrays["hall_rows"].tolist()))
+    if any(not 0 <= i < len(held.masses[0]) for i in rows):
+        return Statement("infeasible", False, "a row that is named is none")
     columns = [j for j in range(len(held.masses[1])) if any(held.cost[i][j] is not None for i in rows)]
     others = [w for i, w in enumerate(held.masses[0]) if i not in rows]
     most = sum(others, ZERO) + sum((held.masses[1][j] for j in columns), ZERO)

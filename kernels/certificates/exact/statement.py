@@ -85,6 +85,20 @@ def near(stated: int | float, true: Fraction, slack: Fraction) -> bool:
     return abs(rational(stated) - true) <= slack
 
 
+def listed_plan(arrays: Mapping[str, Array], shape: tuple[int, int]) -> tuple[str, list[tuple[int, int, Any]]]:
+    """What is wrong with a list of a plan's entries, "" where nothing is, and (row, column, mass) of each.
+
+    A place of -1, -1 stands for none.
+    """
+    lists = [arrays[name].tolist() for name in ("entry_rows", "entry_columns", "entry_values")]
+    found = [one for one in zip(*lists, strict=True) if one[:2] != (-1, -1)]
+    if any(not (0 <= i < shape[0] and 0 <= j < shape[1]) for i, j, _ in found):
+        return "an entry is outside the plan", []
+    if len({one[:2] for one in found}) < len(found):
+        return "an entry is listed twice", []
+    return "", found
+
+
 def permitted(entry: Any) -> bool:
     """Whether an entry of a matrix may be taken."""
     return bool(np.isfinite(entry)) and (isinstance(entry, float | np.floating) or entry != FORBIDDEN)

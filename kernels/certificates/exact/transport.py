@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.certificates.exact.statement import Claim, Inputs, Statement, plain, rational
+from kernels.certificates.exact.statement import Claim, Inputs, Statement, listed_plan, plain, rational
 from kernels.problems.arrays import Array, Csr
 
 DIGITS = Context(prec=60, Emin=-999999, Emax=999999, traps=[])
@@ -122,6 +122,8 @@ def check(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Stat
         problem = Problem(inputs, options)
         if claim.termination == "infeasible":
             return [_infeasible(problem)]
+        if wrong := _ill_listed(problem, claim.arrays):
+            return [Statement("answer", False, wrong)]
         plan = returned_plan(problem, claim.arrays)
         wrong = _wrong(problem, plan)
         if wrong:
@@ -196,9 +198,16 @@ def returned_plan(problem: Problem, arrays: Mapping[str, Array]) -> Plan:
         for i, j in np.ndindex(len(rest_a), len(rest_b)):
             plan[i, j] = plan.get((i, j), Decimal(0)) + rest_a[i] * rest_b[j]
     if "entry_values" in arrays:
-        listed = (arrays[name].tolist() for name in ("entry_rows", "entry_columns", "entry_values"))
-        plan |= {(i, j): Decimal(mass) for i, j, mass in zip(*listed, strict=True) if i >= 0}
+        _, entries = listed_plan(arrays, (len(problem.a), len(problem.b)))
+        plan |= {(i, j): Decimal(mass) for i, j, mass in entries}
     return {pair: mass for pair, mass in plan.items() if mass}
+
+
+def _ill_listed(problem: Problem, arrays: Mapping[str, Array]) -> str:
+    """What is wrong with entries that are set beside the potentials."""
+    if "plan" in arrays or "entry_values" not in arrays:
+        return ""
+    return listed_plan(arrays, (len(problem.a), len(problem.b)))[0]
 
 
 def _wrong(problem: Problem, plan: Plan) -> str:

@@ -10,6 +10,7 @@ A plan of floats misses its sides by rounding. `max_violation` states the L1 dis
 is worth at u and g to the distance of objective and bound.
 """
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -26,6 +27,8 @@ MISSED = Fraction(1, 1 << 40)
 """Of the mass: a plan that misses its sides by more has no objective."""
 SMALL, SURE = Fraction(1, 1 << 50), Fraction(1, 10**9)
 """Of the sizes of the terms, and of the objective or the data: gaps of floats that leave the word optimal."""
+BEYOND = Fraction(2) ** 1024
+"""What is not below it is beyond float64."""
 ARRAYS = {"plan": "fi", "f": "fi", "g": "fi", "entry_rows": "iu", "entry_columns": "iu", "entry_values": "fi"}
 ENTRIES = ("entry_rows", "entry_columns", "entry_values")
 
@@ -179,27 +182,37 @@ def _certificate(
     claim, earned = solution.termination, None
     if claim in (Termination.OPTIMAL, Termination.GAP_REACHED) and not _optimal(problem, plan, stated, apart, u, g):
         earned = Termination.CONVERGED
+    mass = float(plan.masses.sum(dtype=np.float64))
     return Certificate(
         objective=stated,
         bound=proved,
         gap_abs=apart,
         gap_rel=relative,
-        max_violation=number(violation, up) or 0,
+        max_violation=at_least(violation),
         holds=True,
         proved=_words(problem, objective is not None),
-        facts={"mass": float(plan.masses.sum(dtype=np.float64)), "mass_factor": problem.mass_factor},
+        facts={"mass": mass if math.isfinite(mass) else None, "mass_factor": problem.mass_factor},
         termination=earned,
     )
 
 
 def number(value: Fraction | None, rounded: Callable[[Fraction | int], float]) -> Number | None:
-    """A whole number as it is, where a JSON reader has all its digits by int; others rounded once."""
-    if value is None:
+    """A whole number as it is, where a JSON reader has all its digits by int; others rounded once.
+
+    None where float64 has none that large.
+    """
+    if value is None or abs(value) >= BEYOND:
         return None
     if value.denominator == 1:
         return int(value)
     found = rounded(value)
     return found if np.isfinite(found) else None
+
+
+def at_least(violation: Fraction) -> Number:
+    """What is stated of a violation: infinity where float64 has no number that large."""
+    found = number(violation, up)
+    return math.inf if found is None else found
 
 
 def _optimal(

@@ -24,6 +24,8 @@ from kernels.solution import Certificate, Number, Solution, Termination
 CLAIMS = (Termination.OPTIMAL, Termination.GAP_REACHED)
 EXACT_INTEGER = 2**53
 """Integers up to this are float64."""
+LARGEST_EPSILON = 1e300
+"""What is not below it was asked for by nobody."""
 
 
 def inputs(problem: Auction) -> list[Array] | None:
@@ -154,11 +156,19 @@ def _word(solution: Solution, gap: Number, rows: int, closed: bool) -> Terminati
     claim = solution.termination
     if claim not in CLAIMS:
         return claim
-    epsilon = solution.facts.get("epsilon")
+    epsilon = _epsilon(solution)
     within = epsilon is not None and Fraction(gap) <= rows * Fraction(epsilon)
     if within and claim is Termination.GAP_REACHED:
         return claim
     return Termination.OPTIMAL if closed else None
+
+
+def _epsilon(solution: Solution) -> float | None:
+    """What the answer says that it was asked for; None where that is no number."""
+    told = solution.facts.get("epsilon")
+    if isinstance(told, bool) or not isinstance(told, int | float) or not abs(told) < LARGEST_EPSILON:
+        return None
+    return float(told)
 
 
 def _claim(word: Termination | None, exact: bool, gap: Number, rows: int, solution: Solution) -> str:
@@ -166,6 +176,6 @@ def _claim(word: Termination | None, exact: bool, gap: Number, rows: int, soluti
     if word is Termination.OPTIMAL:
         return f"optimal: the prices prove a gap of {gap}, {where}"
     if word is Termination.GAP_REACHED:
-        epsilon = rows * solution.facts["epsilon"]
+        epsilon = rows * (_epsilon(solution) or 0)
         return f"within n_rows * epsilon = {epsilon:g} of optimal: the prices prove a gap of {gap}, {where}"
     return f"the prices bound the optimum from above, {where}"

@@ -15,10 +15,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from kernels.certificates.flow import hall_rows, number
+from kernels.certificates.flow import at_least, hall_rows, number
 from kernels.certificates.flow.dyadic import Exact
 from kernels.certificates.partial.sides import Missed, Side, missed, misstated
 from kernels.certificates.rounded import down, share_up, sub_down, up
+from kernels.certificates.told import number_of
 from kernels.problems.arrays import Array
 from kernels.problems.marginal_transport import MarginalTransport
 from kernels.solution import Certificate, Number, Solution, Termination, unheard
@@ -221,7 +222,7 @@ def _certificate(
     stated, proved = number(objective, up), number(bound, down)
     apart, relative = between(stated, proved, off.price)
     claim, earned = solution.termination, None
-    tolerance = solution.facts.get("tolerance", 0.0)
+    tolerance = number_of(solution.facts.get("tolerance")) or 0.0
     close = relative is not None and tolerance > 0 and relative <= tolerance
     if claim in (Termination.OPTIMAL, Termination.GAP_REACHED) and not close:
         sizes = _sizes(problem, plan, sides, sums)
@@ -231,7 +232,7 @@ def _certificate(
         bound=proved,
         gap_abs=apart,
         gap_rel=relative,
-        max_violation=number(off.violation, up) or 0,
+        max_violation=at_least(off.violation),
         holds=True,
         proved=words(problem, stated is not None, "exactly, in fractions, and rounded once to the weak side"),
         facts={"mass": _float(sums[0].total)},

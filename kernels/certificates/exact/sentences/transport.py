@@ -110,7 +110,7 @@ def _columns(asked: Asked) -> tuple[int, int]:
     from kernels.certificates.exact.marginals import Held
 
     rows = sorted(set(asked.claim.arrays["hall_rows"].tolist()))
-    cost = Held(asked.inputs, {**asked.options, "marginals": "tv"}).cost
+    cost = Held(asked.inputs, {**asked.options, "marginals": "tv", "reg_m": 1}).cost
     return len(rows), sum(any(cost[i][j] is not None for i in rows) for j in range(len(cost[0])))
 
 

@@ -75,12 +75,15 @@ def div_up(x: Real, y: Real) -> Array:
 
 
 def sum_down(values: Any) -> float:
-    """Return the exact sum of `values` (finite float64, any shape) rounded towards -inf."""
+    """Return the exact sum of `values` (float64, any shape) rounded towards -inf.
+
+    Infinite terms give theirs, and -inf where both are there.
+    """
     return _total(values, -1)
 
 
 def sum_up(values: Any) -> float:
-    """Return the exact sum of `values` (finite float64, any shape) rounded towards +inf."""
+    """Return the exact sum of `values` (float64, any shape) rounded towards +inf, as `sum_down`."""
     return _total(values, 1)
 
 
@@ -160,11 +163,19 @@ def _total(values: Any, side: int) -> float:
     try:
         nearest = math.fsum(terms)
         off = math.fsum([*terms, -nearest])
-    except OverflowError:  # an intermediate sum left the range of float64; the total need not
-        return _nearest(sum(map(Fraction, terms)), side)
+    except (OverflowError, ValueError):
+        return _far(terms, side)
     if (off < 0 and side < 0) or (off > 0 and side > 0):
         return math.nextafter(nearest, side * math.inf)
     return nearest
+
+
+def _far(terms: list[float], side: int) -> float:
+    """The same where a sum on the way left the range of float64, which the total need not, or a term is infinite."""
+    ends = {term for term in terms if math.isinf(term)}
+    if ends:
+        return side * math.inf if len(ends) > 1 else ends.pop()
+    return _nearest(sum(map(Fraction, terms)), side)
 
 
 def _nearest(exact: Fraction | int, side: int) -> float:

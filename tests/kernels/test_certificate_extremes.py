@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import SOLVERS, Certificate, Claim, Deadline, Solution, Statement, Termination, recheck
+from kernels import SOLVERS, Certificate, Claim, Csr, Deadline, Solution, Statement, Termination, recheck
 from kernels.certificates.gpu.gpu_units import units_of
+from kernels.certificates.rounded import sum_down, sum_up
 from kernels.problems import UnbalancedTransport
 from kernels.proving import solve_and_prove
 
@@ -224,3 +225,38 @@ def test_a_tolerance_that_is_no_number_is_reached_by_nothing(told: Any) -> None:
         plan = {"plan": np.full((2, 2), 0.125), "f": np.full(2, -50.0), "g": np.full(2, -50.0)}
         solution = Solution(Termination.GAP_REACHED, "none", plan, facts={"tolerance": told})
         assert stated("uot", EXACT, asked, solution).termination is Termination.CONVERGED, asked
+
+
+def test_masses_whose_product_underflows_hold_exponentials_that_do_not() -> None:
+    """P(f, g) is 1e-300 here, a b 1e-600: with a P of 0 the dual value was a part in 700 too large."""
+    graph = Csr(np.array([0, 1]), np.array([0]), np.array([0.0]), (1, 1))
+    inputs = {"cost": graph, "a": np.array([1e-300]), "b": np.array([1e-300])}
+    asked = {"reg": 1.0, "reg_m": "inf"}
+    for potential in (690.7755279, 690.8, 700.0, 600.0):
+        arrays = {"f": np.array([potential]), "g": np.zeros(1), "entry_values": np.array([1e-300])}
+        arrays |= {"row_marginal": np.array([1e-300]), "column_marginal": np.array([1e-300])}
+        solution = Solution(Termination.CONVERGED, "none", arrays, facts={"reg": 1.0, "reg_m": ["inf", "inf"]})
+        found = stated("uot", inputs, asked, solution)
+        assert found.holds
+        assert found.bound is not None
+        said = {one.name: one.words for one in false("uot", inputs, asked, solution, found)}
+        assert "bound" not in said, said
+
+
+def test_a_dual_value_beyond_float64_is_none() -> None:
+    """exp(612) of a mass of 1e100: infinite, and ValueError came of the sum."""
+    inputs = {"cost": np.array([[3.8]]), "a": np.array([1e100]), "b": np.array([0.5])}
+    arrays = {"f": np.array([-0.612]), "g": np.array([0.38]), "plan": np.array([[1e-166]])}
+    asked = {"reg": 0.01, "reg_m": 1e-3}
+    found = stated("uot", inputs, asked, Solution(Termination.GAP_REACHED, "none", arrays))
+    assert found.holds
+    assert found.bound is None
+
+
+@pytest.mark.parametrize("add", [sum_down, sum_up])
+def test_infinite_terms_are_added_as_ieee_754_does(add: Any) -> None:
+    assert add([math.inf, 1.0]) == math.inf
+    assert add([1e308, 1e308, -math.inf]) == -math.inf
+    assert add([math.inf, 1e308, -math.inf, 1e308]) == (math.inf if add is sum_up else -math.inf)
+    assert math.isnan(add([math.nan, 1.0]))
+    assert add([1e308, 1e308, -1e308]) == 1e308

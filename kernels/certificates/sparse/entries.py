@@ -88,6 +88,13 @@ def _weights(problem: SparseTransport) -> tuple[Array, Array]:
     return (problem.a > 0).astype(float), (problem.b > 0).astype(float)
 
 
+def _weighted(terms: Array, of_a: Array, of_b: Array) -> Array:
+    """terms of_a of_b, rounded twice. A product of two masses may underflow where its exponential is large."""
+    (mantissa_a, power_a), (mantissa_b, power_b) = np.frexp(of_a), np.frexp(of_b)
+    mantissas = mantissa_a * mantissa_b
+    return np.asarray(np.ldexp(np.where(mantissas > 0, terms, 0.0) * mantissas, power_a + power_b))
+
+
 def excess(problem: SparseTransport, at: Potentials, progress: Callable[[float], None]) -> float:
     """At least reg sum (P(f, g) - R), or reg sum P(f, g) for the uniform reference; inf where that is too large."""
     rows, columns, costs, reg = problem.entry_rows, problem.entry_columns, problem.values, problem.reg
@@ -107,9 +114,8 @@ def excess(problem: SparseTransport, at: Potentials, progress: Callable[[float],
             moved[(z < 2 * LOWEST) & (error < -LOWEST)] = 0.0
             exp, expm1 = exp_pair(np.maximum(z, LOWEST))
             terms = expm1 if product else exp
-            terms = terms + SLACK * (EXPM1_ERROR * abs(terms) + exp * moved)
-            weight = weights_a[i] * weights_b[j]
-            terms = np.where(weight > 0, terms, 0.0) * weight
+            terms = terms + (SLACK * (EXPM1_ERROR * abs(terms) + exp * moved) + TINIEST)
+            terms = _weighted(terms, weights_a[i], weights_b[j])
             terms = terms + 4 * UNIT * abs(terms)
             underflow = int(((problem.a[i] > 0) & (problem.b[j] > 0)).sum()) * TINIEST
         if not np.isfinite(terms).all():

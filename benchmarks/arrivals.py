@@ -103,8 +103,7 @@ def main() -> None:
     sys.setswitchinterval(SWITCH_S)
     threading.Thread(target=tick, daemon=True).start()
     tasks: list[str] = []
-    for executor in (pool.pool().threads, pool.pool().eyes):
-        counted(executor, tasks)
+    counted(pool.pool().threads, tasks)
     root, size = Path(tempfile.mkdtemp(dir="/dev/shm", prefix=MARK)), (arguments.mib << 20) + 128
     arena = Arena(root, 4 * size)
     with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -33,7 +33,7 @@ LEAST = 1 << 20
 """Shorter bodies, and shorter rests of them, come as they always did."""
 AT_ONCE = 1 << 20
 """The kernel wakes the thread when so many bytes are there: each waking takes Python's lock."""
-LAST, EACH = 8 << 20, 2 << 20
+LAST, EACH = 16 << 20, 2 << 20
 """Of the last so many bytes each EACH is handed on as it comes, so that little is left to do behind the last."""
 QUANTUM = 64 << 20
 """Bytes that are asked for at the event loop, before a thread fetches them."""

@@ -31,7 +31,7 @@ MEASURES = {
     "worth",
 }  # fmt: skip
 """What stands in the corner of a table, and is nobody's name."""
-MISSING = {"-", "–", "—", "?", "x", "n/a", "na", "nan", "nil", "none", "null", "tbd", "#n/a"}
+MISSING = {"-", "–", "—", "?", "n/a", "na", "nan", "nil", "none", "null", "tbd", "#n/a"}
 """What stands where a number is missing, and is no name of anything."""
 ENDS = {"from", "to", "source", "target", "origin", "destination", "src", "dst", "start", "end"}
 LINES = {"i", "j", "row", "col", "column"}

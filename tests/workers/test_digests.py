@@ -97,7 +97,7 @@ def test_a_piece_is_hashed_while_it_fills_by_any_number_of_threads() -> None:
 def test_leaves_are_hashed_while_a_piece_fills(portion: int, size: int) -> None:
     memory, wanted = bytearray(PIECE), random.Random(size).randbytes(size)
     with ThreadPoolExecutor(4) as threads:
-        piece = Filling(memory, 0, None, False, threads, threads)
+        piece = Filling(memory, 0, None, False, threads)
         for start in range(0, size, portion):
             end = min(size, start + portion)
             memory[start:end] = wanted[start:end]

@@ -216,8 +216,7 @@ def test_who_waits_for_a_look_takes_it_where_no_thread_has(size: int, tmp_path: 
     arena = Arena(tmp_path / f"{MARK}one", 4 * PIECE)
     with Writer(Nobody(), 1 << 40, tmp_path, size=Expected(len(data), arena=arena)) as writer:
         writer.write(data)  # whose pages threads find
-    both = pool.pool().threads, pool.pool().eyes
-    others = [threads.submit(go.wait, 30) for threads in both for _ in range(pool.THREADS)]
+    others = [pool.pool().threads.submit(go.wait, 30) for _ in range(pool.THREADS)]
     with Writer(Nobody(), 1 << 40, tmp_path, sums=True, look=True, size=Expected(len(data), arena=arena)) as writer:
         try:
             writer.seek(mark)

@@ -106,15 +106,13 @@ class Filling:
         at: where it begins in the upload.
         look: looks at it; None where nobody wants to know.
         is_alone: it is the whole upload, and hashed from its front by one thread at a time.
-        threads: they hash it. A problem is built from what they see, before all is hashed.
-        eyes: they look at what is hashed by one thread.
+        threads: they hash it, and look at what several of them hash. What one hashes is looked at by who receives it,
+            whose core has it at hand: another would wait longer for it than the look takes.
     """
 
-    def __init__(
-        self, memory: Any, at: int, look: Look | None, is_alone: bool, threads: Executor, eyes: Executor
-    ) -> None:
+    def __init__(self, memory: Any, at: int, look: Look | None, is_alone: bool, threads: Executor) -> None:
         self._memory, self._at, self._look = memoryview(memory), at, look
-        self._threads, self._eyes = threads, eyes
+        self._threads = threads
         self._following = Following(memory, threads) if is_alone else None
         self._looks: list[Glimpse] = []
         self._runs: list[Future[bytes]] = []
@@ -146,9 +144,7 @@ class Filling:
         begin, self._handed = self._handed, until
         if self._following is not None:
             if self._look is not None:
-                view = self._memory[begin:until]
-                glimpse = self._glimpse(view, begin)
-                glimpse.take() if len(view) <= SHORT else self._eyes.submit(glimpse.take)
+                self._glimpse(self._memory[begin:until], begin).take()
             return
         for start in range(begin, until, step):
             part = self._memory[start : min(start + step, until)]

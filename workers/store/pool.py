@@ -20,7 +20,6 @@ class _Pool:
 
     def __init__(self) -> None:
         self.threads = ThreadPoolExecutor(self.size, "blocks")
-        self.eyes = ThreadPoolExecutor(THREADS, "looks")  # a problem is built from what they see, before all is hashed
         self._free: deque[bytearray] = deque()
         self._made = 0
 

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
+from allot_client.text import SPACED
+
 Cell = None | int | float | str
 LONGEST_CELL = 200
 """Characters of a text that are kept: a name is shorter, and a longer text is shown cut off anyway."""
@@ -20,8 +22,6 @@ NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
 DOTTED = re.compile(r"[-+]?[1-9]\d{0,2}(\.\d{3})+")
 DECIMAL_COMMA = re.compile(r"[-+]?([1-9]\d{0,2}(\.\d{3})+|\d+),\d+([eE][-+]?\d+)?")
-SPACED = re.compile(r"[-+]?\d{1,3}([ '’]\d{3})+([.,]\d+)?")
-"""Thousands apart by spaces, or by apostrophes as in Switzerland."""
 SPACES = str.maketrans(dict.fromkeys("\u00a0\u2007\u2009\u202f", " ") | {"\u2212": "-"})
 INFINITE = {"inf": math.inf, "+inf": math.inf, "∞": math.inf, "-inf": -math.inf, "-∞": -math.inf}
 MONEY = "€$£¥"

@@ -20,8 +20,8 @@ SAYS = re.compile(r"\"?sep=(.)\"?", re.IGNORECASE)
 """The first line of a file that says what divides its cells, as Excel has it."""
 REMARKS = ("#", "%")
 """What remarks begin with."""
-THOUSANDS = re.compile(r"[-+]?\d{1,3}([ '’]\d{3})+([.,]\d+)?")
-"""Apart by blanks, or by apostrophes as in Switzerland."""
+SPACED = re.compile(r"[-+]?\d{1,3}([ '’]\d{3})+([.,]\d+)?")
+"""Thousands apart by blanks, or by apostrophes as in Switzerland."""
 READ_AHEAD = 1 << 14
 """Bytes of a file that are looked at to know what it is."""
 
@@ -95,7 +95,7 @@ def _are_numbers_apart(lines: list[str]) -> bool:
     rows = [line.split() for line in lines]
     if not rows or len(rows[0]) < 2 or len({len(row) for row in rows}) > 1:
         return False
-    if len(rows[0]) == 2 and all(THOUSANDS.fullmatch(line.strip()) for line in lines):
+    if len(rows[0]) == 2 and all(SPACED.fullmatch(line.strip()) for line in lines):
         return False
     body = [row[1:] for row in rows[1:]] or rows
     return all(NUMBER.fullmatch(one) for row in body for one in row)

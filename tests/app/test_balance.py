@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from app.http import balance, door
-from app.http.balance import NOBODY, PATIENCE_S, Counts, Listener, Place, memory
+from app.http.balance import LOOK_S, NOBODY, PATIENCE_S, Counts, Listener, Place, memory
 from app.http.config import HttpSettings
 from app.http.main import create_app
 from tests.app.listening import Listening
@@ -134,7 +134,8 @@ def test_a_stopped_process_holds_up_nobody() -> None:
             begun = time.monotonic()
             answerer(stack.enter_context(four.connect()))
             waits.append(time.monotonic() - begun)
-        assert max(waits) >= PATIENCE_S  # it was left to it
+        # it was left to it; uvloop's clock counts whole milliseconds, as LOOK_S does
+        assert max(waits) >= PATIENCE_S - LOOK_S
         assert sorted(waits)[6] < allowed(10 * PATIENCE_S)
         os.kill(four.processes[0].pid, signal.SIGCONT)
         new = [answerer(stack.enter_context(four.connect())) for _ in range(3)]

@@ -6,7 +6,7 @@ safetensors file also brings the answer's document along, as JSON in the metadat
 
 import functools
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from mmap import PAGESIZE
 from typing import Any
@@ -40,7 +40,7 @@ def packed(arrays: Mapping[str, Array], media: str, name: str, headers: Mapping[
     suffix = PACKED[media]
     said = {**headers, "Content-Disposition": f'attachment; filename="{name}.{suffix}"'}
     if media == NPZ:
-        return StreamingResponse(npz(arrays), 200, headers=said, media_type=media)
+        return Made(npz(arrays), 200, headers=said, media_type=media)
     head = safetensors_head(arrays, {"document": told.decode()})
     size = len(head) + sum(array.nbytes for array in arrays.values())
     said["Content-Length"] = str(size)
@@ -48,8 +48,34 @@ def packed(arrays: Mapping[str, Array], media: str, name: str, headers: Mapping[
     if size <= SHORT:
         return Response(b"".join(slices), 200, headers=said, media_type=media)
     as_it_lies = all(array.flags.c_contiguous and array.dtype.isnative for array in arrays.values())
-    how = Slices if as_it_lies else StreamingResponse
-    return how(slices, 200, headers=said, media_type=media)
+    if as_it_lies:
+        return Slices(slices, 200, headers=said, media_type=media)
+    return Made(slices, 200, headers=said, media_type=media)
+
+
+class Made(StreamingResponse):
+    """Sends what a generator makes in threads, and lets go of it at the end, or once the client is gone.
+
+    The tasks of the one who leaves hold each other in a ring. The generator would hold its arrays' mappings, and with
+    them the room of files that are deleted meanwhile, until Python next looks for rings.
+    """
+
+    def __init__(
+        self,
+        made: Generator[bytes | memoryview, None, None],
+        status_code: int,
+        headers: Mapping[str, str],
+        media_type: str,
+    ) -> None:
+        super().__init__(made, status_code, headers, media_type)
+        self._made = made
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send all of it."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._made.close()
 
 
 class Slices(Response):
@@ -93,7 +119,7 @@ def safetensors_head(arrays: Mapping[str, Array], metadata: Mapping[str, str]) -
     return len(text).to_bytes(8, "little") + text
 
 
-def safetensors(head: bytes, arrays: Iterable[Array]) -> Iterator[bytes | memoryview]:
+def safetensors(head: bytes, arrays: Iterable[Array]) -> Generator[bytes | memoryview, None, None]:
     """The file in slices."""
     yield head
     for array in arrays:
@@ -121,7 +147,7 @@ def _bring(part: Array) -> None:
     advise(address, part.ctypes.data + part.nbytes - address, READ)
 
 
-def npz(arrays: Mapping[str, Array]) -> Iterator[bytes | memoryview]:
+def npz(arrays: Mapping[str, Array]) -> Generator[bytes | memoryview, None, None]:
     """A zip file of .npy files, not compressed, in slices."""
     out = _Out()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:  # type: ignore[call-overload]

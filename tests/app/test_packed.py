@@ -1,14 +1,21 @@
 """A long answer is sent from its mapping, into which threads bring the pages that come next."""
 
+import asyncio
+import gc
 import resource
 import time
+import weakref
+from collections.abc import MutableMapping
 from mmap import PAGESIZE
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from fastapi import Response
 
 from app.answers import packed
+from app.http.media import PACKED
 from kernels import READ, Array, advise
 
 
@@ -69,3 +76,43 @@ def test_what_was_brought_is_not_brought_again(mapped: Array) -> None:
     before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
     sum(mapped[:: PAGESIZE // 16])
     assert resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before < 16
+
+
+@pytest.mark.parametrize("media", PACKED)
+def test_who_leaves_leaves_no_mapping_behind(media: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "SLICE", 1 << 16)
+    np.save(tmp_path / "array.npy", np.random.default_rng(0).random(1 << 20))
+    gc.disable()
+    try:
+        asyncio.run(nothing_is_left(tmp_path / "array.npy", media))
+    finally:
+        gc.enable()
+
+
+async def nothing_is_left(path: Path, media: str) -> None:
+    array = np.lib.format.open_memmap(path, "c")
+    mapping = weakref.ref(array.base)
+    response = packed.packed({"plan": array}, media, "plan", {}, b"{}")
+    del array
+    assert mapping() is not None
+    await begun_and_left(response)
+    del response
+    assert mapping() is None
+
+
+async def begun_and_left(response: Response) -> None:
+    """Have it sent to a client that takes three messages and goes."""
+    gone = asyncio.Event()
+    taken: list[str] = []
+
+    async def receive() -> dict[str, Any]:
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        taken.append(message["type"])
+        if len(taken) == 3:
+            gone.set()
+        await asyncio.sleep(0)
+
+    await response({"type": "http"}, receive, send)

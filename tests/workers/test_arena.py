@@ -16,12 +16,13 @@ import numpy as np
 import pytest
 
 from tests.workers.laid import SIZE, laid
-from workers.store.arena import MARK, YOUNGER, Arena, arena_of, is_slab, leased
+from workers.store.arena import BLOCK, MARK, YOUNGER, Arena, arena_of, is_slab, leased
 from workers.store.codec import Limits
 from workers.store.digests import PIECE, digest_of
 from workers.store.expected import Expected
 from workers.store.in_hand import InHand
 from workers.store.layouts import npy as read_npy
+from workers.store.resized import roomy
 from workers.store.sizes import keep_size
 from workers.store.slab import STEP
 from workers.store.upload import Writer
@@ -399,6 +400,96 @@ def test_a_slab_in_the_hand_of_who_dies_is_anybodys(arena: Arena, threads: Any) 
     assert slab is not None
     assert bytes(slab.view[:2]) == b"\1\1"
     slab.close()
+
+
+def stale(arena: Arena, threads: Any, size: int) -> Path:
+    """The oldest of so many blobs of nearly that size that it may be taken; a disk has all but the last one."""
+    for k in range(YOUNGER + 1):
+        lay(arena, threads, f"{k}", k, size - k)
+    for k in range(YOUNGER):
+        arena.settled(f"{k}")
+    found = arena.find("0")
+    assert found is not None
+    return found
+
+
+def test_a_slab_in_hand_is_cut_for_an_upload_of_nearly_its_size(tmp_path: Path, threads: Any) -> None:
+    arena = Arena(tmp_path / f"{MARK}near", 1 << 24)
+    hand, size = InHand(arena), SIZE
+    inode = stale(arena, threads, size).stat().st_ino
+    for k in (1, 2):
+        hand.prepare(size - YOUNGER - k, threads)
+        (taken,) = arena._taken.iterdir()
+        assert taken.stat().st_ino == inode
+        assert taken.stat().st_blocks * BLOCK >= taken.stat().st_size > size
+        slab = hand.take(size + k, threads)
+        assert slab is not None
+        assert (slab.path, slab.size, len(slab.view)) == (taken, size + k, size + k)
+        assert taken.stat().st_size == size + k
+        assert slab.is_whole
+        slab.view[:] = bytes([7]) * slab.size
+        assert taken.read_bytes() == bytes([7]) * (size + k)
+        slab.close()
+
+
+def test_a_slab_that_comes_back_to_its_length_is_mapped_already(tmp_path: Path, threads: Any) -> None:
+    arena = Arena(tmp_path / f"{MARK}near", 1 << 24)
+    stale(arena, threads, SIZE)
+    hand = InHand(arena)
+    for k in (1, 2, 3):
+        hand.prepare(SIZE - 100 * k, threads)
+        slab = hand.take(SIZE + 100 * k, threads)
+        assert slab is not None
+        assert slab._is_used == (k > 1)
+        slab.close()
+
+
+def test_a_slab_in_hand_is_not_cut_where_somebody_keeps_its_size_or_it_is_far_too_long(
+    tmp_path: Path, threads: Any
+) -> None:
+    arena = Arena(tmp_path / f"{MARK}near", 1 << 24)
+    stale(arena, threads, SIZE)
+    hand = InHand(arena)
+    hand.prepare(SIZE + 100, threads)
+    (taken,) = arena._taken.iterdir()
+    length = taken.stat().st_size
+    descriptor = os.open(taken, os.O_RDONLY)
+    keep_size(descriptor)
+    other = hand.take(SIZE + 100, threads)
+    assert other is not None
+    assert other.path != taken
+    assert os.fstat(descriptor).st_size == length
+    os.close(descriptor)
+    other.close()
+    hand.prepare(SIZE + 100, threads)
+    short = hand.take(SIZE // 2, threads)
+    assert short is not None
+    assert not hand._slabs
+    short.close()
+
+
+def test_a_slab_that_has_no_memory_for_a_longer_upload_is_spare_again(
+    tmp_path: Path, threads: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arena = Arena(tmp_path / f"{MARK}near", 1 << 24)
+    stale(arena, threads, SIZE)
+
+    def none(found: Any, size: int) -> Any:
+        raise OSError("there is no memory")
+
+    monkeypatch.setattr("workers.store.arena.whole", none)
+    assert arena.take_near(SIZE + 100, threads) is None
+    assert not list(arena._taken.iterdir())
+    assert len(list(arena.spare.iterdir())) == 1
+
+
+def test_uploads_of_one_kind_ask_for_one_length() -> None:
+    lengths = {roomy(1 << 20, 0)}
+    for size in range(1 << 20, (1 << 20) + (1 << 14), 1 << 10):
+        lengths.add(roomy(size, max(lengths)))
+    assert len(lengths) == 1
+    assert roomy(1 << 22, max(lengths)) > 1 << 22
+    assert roomy(1 << 10, max(lengths)) < 1 << 11
 
 
 def test_no_arena_where_there_can_be_none(tmp_path: Path) -> None:

@@ -31,12 +31,12 @@ import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import Executor
-from dataclasses import replace
 from pathlib import Path
 
 from workers.runtime.config import private_folder
 from workers.store.lying import KEPT, LAID, Lying, free_of, got, locked, lying, mode_of, unlink
 from workers.store.mappings import Mapping, Mappings
+from workers.store.resized import is_near, may_be_resized, resized, whole
 from workers.store.sizes import may_resize
 from workers.store.slab import Slab, Taken
 
@@ -45,11 +45,7 @@ MARK = "allot-arena-"
 """How the names of arenas begin: a path in one is known by it."""
 BLOCK = 512
 """Bytes, as `st_blocks` counts."""
-LEAST, MOST = 0.5, 1.25
-"""What a slab may have of the bytes that are asked for. A longer one would lose more pages than it saves."""
 YOUNGER = 4
-FEW = 256 << 10
-"""Bytes whose pages are found under the lock of the arena, in a quarter of a millisecond: no thread is waited for."""
 PATIENCE_S = 1.0
 """For the lock of the arena, which is held for as long as it takes to look through a folder."""
 
@@ -123,6 +119,24 @@ class Arena:
             if slab is None or slab.is_whole:
                 return slab
             slab.close()
+        return None
+
+    def take_near(self, size: int, threads: Executor) -> Slab | None:
+        """One that had nearly so many bytes and has so many now, with all its pages; None where there is none.
+
+        What it lacks of them is found here, after the lock: for somebody who has the time.
+        """
+        with contextlib.suppress(OSError):
+            with self._alone():
+                self._reap()
+                found = self._like(size, lying(self.spare)) or self._like(size, self._stale(size))
+            if found is not None:
+                try:
+                    found = whole(found, size)
+                except OSError:
+                    self._put_back(found)
+                    raise
+                return Slab(found, threads, self)
         return None
 
     def find_ahead(self, step: int, most: int) -> None:
@@ -232,16 +246,17 @@ class Arena:
 
     def _stale(self, size: int) -> list[Lying]:
         """Slabs with the names of blobs that a disk has, of nearly that size, but for the youngest."""
-        return [one for one in free_of(lying(self.blobs)) if _is_near(one.size, size)][:-YOUNGER]
+        near = [one for one in lying(self.blobs) if is_near(one.size, size)]
+        return free_of(sorted(near, key=lambda one: one.laid)[:-YOUNGER])
 
     def _like(self, size: int, among: list[Lying]) -> Taken | None:
         """A slab of nearly that size, the nearest first, cut or lengthened."""
         for one in sorted(among, key=lambda one: abs(one.size - size)):
             path = Path(one.path)
-            if not _is_near(one.size, size) or not _may_resize(path) or not (found := self._taken_from(path)):
+            if not is_near(one.size, size) or not may_be_resized(path) or not (found := self._taken_from(path)):
                 continue
             if may_resize(found.descriptor) and (size <= one.size or self._make_room(size - one.size)):
-                return _resized(found, size)
+                return resized(found, size)
             self._put_back(found)
         return None
 
@@ -293,29 +308,6 @@ class Arena:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         os.ftruncate(descriptor, size)  # counts from now on
         return Taken(path, descriptor, 0)
-
-
-def _resized(found: Taken, size: int) -> Taken:
-    """A slab, cut or lengthened, with the pages of a few bytes more than it had."""
-    os.ftruncate(found.descriptor, size)
-    if 0 < size - found.whole <= FEW:
-        with contextlib.suppress(OSError):  # `Slab.ready` tells whoever writes there
-            os.posix_fallocate(found.descriptor, found.whole, size - found.whole)
-            return replace(found, whole=size)
-    return replace(found, whole=min(found.whole, size))
-
-
-def _may_resize(path: Path) -> bool:
-    """Whether nobody keeps the size of a slab. One that is taken in vain has lost its blob's name."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return may_resize(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _is_near(size: int, wanted: int) -> bool:
-    return LEAST * wanted <= size <= MOST * wanted
 
 
 def arena_of(store: Path, folder: str, most: int) -> Arena | None:

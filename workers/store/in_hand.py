@@ -1,7 +1,9 @@
 """A slab that is taken before an upload asks for one of its size, and mapped with its pages.
 
 To find one under the lock of all processes and to map it takes a quarter of a millisecond, which comes between the
-headers of a request and its first byte. A client that asks again mostly sends as much as before.
+headers of a request and its first byte. A client that asks again mostly sends as much as before, or nearly: frames of a
+camera, drawn anew, differ by a few parts of a hundred. So where there is no slab of that very size, a longer one is
+had, and cut when the upload comes.
 """
 
 import threading
@@ -9,6 +11,7 @@ from collections import deque
 from concurrent.futures import Executor
 
 from workers.store.arena import Arena
+from workers.store.resized import is_near, roomy
 from workers.store.slab import Slab
 
 SHARE = 16
@@ -22,7 +25,7 @@ class InHand:
         self._arena = arena
         self._slabs: deque[Slab] = deque()
         self._preparing = threading.Lock()
-        self._closed = False
+        self._length, self._closed = 0, False
 
     def take(self, size: int, threads: Executor) -> Slab | None:
         """As `Arena`."""
@@ -31,17 +34,20 @@ class InHand:
                 slab = self._slabs.popleft()
             except IndexError:  # another thread was first
                 break
-            if slab.size == size:
+            if slab.size == size or (is_near(slab.size, size) and slab.cut(size)):
                 return slab
             slab.close()
         return self._arena.take(size, threads)
 
     def prepare(self, size: int, threads: Executor) -> None:
-        """Have one of that size for the next upload, if there is one that was used before. In any thread."""
+        """Have one for an upload of nearly that size, if there is one that was used before. In any thread."""
         if size * SHARE > self._arena.most or not self._preparing.acquire(blocking=False):
             return
         try:  # one thread at a time: two would both find that there is none
-            slab = None if self._slabs or self._closed else self._arena.take_used(size, threads)
+            if self._slabs or self._closed:
+                return
+            self._length = roomy(size, self._length)
+            slab = self._arena.take_used(size, threads) or self._arena.take_near(self._length, threads)
             if slab is not None:
                 slab.ready(0)
                 self._slabs.append(slab)

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from kernels import FOUND, advise
 from workers.store.mappings import Mapping
+from workers.store.sizes import may_resize
 
 STEP = 4 << 20
 AHEAD = 4
@@ -64,6 +65,20 @@ class Slab:
         mapping = home.mapped(taken.path)
         self._is_used, self.size = mapping.used, len(mapping.memory)
         self.view = memoryview(mapping.memory)
+
+    def cut(self, size: int) -> bool:
+        """Have so many bytes from now on, before anybody writes to it; False where that is more, or it must not be.
+
+        What is mapped behind them is of nobody: a page there can no longer be touched.
+        """
+        if size > self.size or not may_resize(self._descriptor):
+            return False
+        try:
+            os.ftruncate(self._descriptor, size)
+        except OSError:
+            return False
+        self.view, self.size, self._whole = self.view[:size], size, min(self._whole, size)
+        return True
 
     @property
     def is_whole(self) -> bool:

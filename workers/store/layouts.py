@@ -23,6 +23,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from workers.store import npy_heads
 from workers.store.arena import is_slab, leased
 
 Array = npt.NDArray[Any]
@@ -128,11 +129,8 @@ def npy_length(array: Array) -> int:
 
 @functools.lru_cache(256)
 def npy_head(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """What an .npy file of such an array begins with; NumPy takes longer to word it than to hash a small array."""
-    head = io.BytesIO()
-    told = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(head, told)
-    return head.getvalue()
+    """What an .npy file of such an array begins with."""
+    return npy_heads.worded(dtype, shape)
 
 
 def npy_form(reference: Mapping[str, Any]) -> tuple[np.dtype[Any], bytes, int] | None:
@@ -173,7 +171,7 @@ Header = tuple[tuple[int, ...], bool, np.dtype[Any]]
 def _npy_header(file: IO[bytes]) -> Header:
     """What the header says; `file` then stands at the numbers.
 
-    The usual ones are remembered: an upload's is read several times, and NumPy compiles its text each time.
+    The usual ones are remembered: an upload's is read several times.
     """
     begins, start = file.tell(), file.read(USUAL_NPY_HEADER)
     length = len(NPY_1_0) + 2 + int.from_bytes(start[len(NPY_1_0) : len(NPY_1_0) + 2], "little")
@@ -187,7 +185,7 @@ def _npy_header(file: IO[bytes]) -> Header:
 
 @functools.lru_cache(256)
 def _usual_header(head: bytes) -> Header:
-    return _read_header(io.BytesIO(head))
+    return npy_heads.heard(head) or _read_header(io.BytesIO(head))
 
 
 def _read_header(file: IO[bytes]) -> Header:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from numbers import Real
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ LONGEST_FLOAT = 8
 """Bytes of a float that the service solves."""
 FORBIDDEN_INTEGER = int(np.iinfo(np.int64).min)
 """What the service takes for a forbidden entry among integers."""
+SHAPE = attrgetter("shape")
 
 
 def stay(array: Array) -> Array:
@@ -253,10 +255,10 @@ def laid_flat(arrays: Sequence[Array], forbidden: float = math.inf) -> tuple[Arr
 
     Where some are floats, forbidden entries of integers become `forbidden`.
     """
-    for k, array in enumerate(arrays):
-        if array.ndim != 2:
-            raise ValueError(f"problem {k} has shape {array.shape}; expected a matrix")
-    sizes = pairs([array.shape for array in arrays])
+    if {array.ndim for array in arrays} - {2}:
+        k = next(k for k, array in enumerate(arrays) if array.ndim != 2)
+        raise ValueError(f"problem {k} has shape {arrays[k].shape}; expected a matrix")
+    sizes = shapes_of(arrays)
     types = {array.dtype for array in arrays}
     entries = int((sizes[:, 0] * sizes[:, 1]).sum())
     if len(types) == 1 and entries * arrays[0].itemsize >= WORTH_LEAVING:
@@ -270,9 +272,14 @@ def laid_flat(arrays: Sequence[Array], forbidden: float = math.inf) -> tuple[Arr
     return np.concatenate([array.reshape(-1) for array in arrays]), sizes
 
 
-def pairs(shapes: Sequence[tuple[int, ...]]) -> npt.NDArray[np.int64]:
-    """Pairs of numbers as an array (k, 2)."""
-    return np.fromiter(chain.from_iterable(shapes), np.int64, 2 * len(shapes)).reshape(-1, 2)
+def pairs(shapes: Iterable[tuple[int, ...]], count: int) -> npt.NDArray[np.int64]:
+    """`count` pairs of numbers as an array (count, 2)."""
+    return np.fromiter(chain.from_iterable(shapes), np.int64, 2 * count).reshape(-1, 2)
+
+
+def shapes_of(matrices: Sequence[Array]) -> npt.NDArray[np.int64]:
+    """Rows and columns of each, (k, 2)."""
+    return pairs(map(SHAPE, matrices), len(matrices))
 
 
 def all_plain(arrays: Sequence[Any]) -> bool:

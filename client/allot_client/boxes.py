@@ -29,7 +29,7 @@ def distances(left: Sequence[Array], right: Sequence[Array]) -> list[Array]:
 
     They are views of one array, in which they follow one another. Raises: ValueError.
     """
-    sizes = pairs([(len(one), len(other)) for one, other in zip(left, right, strict=True)])
+    sizes = pairs([(len(one), len(other)) for one, other in zip(left, right, strict=True)], len(left))
     x, y = _corners("x", left), _corners("y", right)
     wide = np.repeat(sizes[:, 1], sizes[:, 0])  # pairs of each row
     first = np.concatenate([[0], np.cumsum(wide)])  # and where they begin

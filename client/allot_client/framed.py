@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from allot_client import boxes, points
-from allot_client.arrays import LONGEST_FLOAT, Array, pairs
+from allot_client.arrays import LONGEST_FLOAT, Array, shapes_of
 
 OF_A_MATRIX = ("cardinality", "objective", "k_best")
 """Options that the service has for costs alone."""
@@ -53,11 +53,30 @@ def _is_taken(options: Mapping[str, Any]) -> bool:
     return options.get("metric", "sqeuclidean") in points.ROUNDED and not of_a_matrix
 
 
-def joined(left: Sequence[Array], right: Sequence[Array], options: Mapping[str, Any]) -> dict[str, Array] | None:
+Kinds = frozenset[np.dtype[Any]]
+
+
+def kinds_of(left: Any, right: Any) -> Kinds | None:
+    """The types of frames that are lists of NumPy's own matrices of numbers, as many on either side; None of others.
+
+    Most frames are such, and nothing more is to be asked of each: 2,000 arrays lie in cold memory.
+    """
+    if not (isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)) and 0 < len(left) == len(right)):
+        return None
+    arrays = [*left, *right]
+    if set(map(type, arrays)) != {np.ndarray} or {one.ndim for one in arrays} != {2}:
+        return None
+    kinds = frozenset([one.dtype for one in arrays])
+    return kinds if all(kind.kind in "iuf" for kind in kinds) else None
+
+
+def joined(
+    left: Sequence[Array], right: Sequence[Array], options: Mapping[str, Any], kinds: Kinds | None = None
+) -> dict[str, Array] | None:
     """The inputs of frames `left` (m, d) and `right` (n, d): x, y and sizes; None where their costs are to be sent.
 
     What lies in one piece is sent as one: in x, the points of all columns behind those of all rows. Each input takes a
-    service some time, however few its bytes.
+    service some time, however few its bytes. `kinds` are those of `kinds_of`, where they are known.
 
     Raises:
         ValueError: boxes of which a corner is beyond its opposite.
@@ -66,10 +85,13 @@ def joined(left: Sequence[Array], right: Sequence[Array], options: Mapping[str, 
     if not _is_taken(options):
         return None
     arrays = [*left, *right]
-    kinds = {one.dtype for one in arrays}
-    if {one.ndim for one in arrays} != {2} or not all(map(_is_taken_type, kinds)):
+    if kinds is None:
+        kinds = frozenset([one.dtype for one in arrays])
+        if {one.ndim for one in arrays} != {2}:
+            return None
+    if not all(map(_is_taken_type, kinds)):
         return None
-    lengths, widths = pairs([one.shape for one in arrays]).T
+    lengths, widths = shapes_of(arrays).T
     sizes = lengths.reshape(2, -1).T.copy()
     costs = int((sizes[:, 0] * sizes[:, 1]).sum())
     known = widths[lengths > 0] if metric == "iou" else widths
@@ -82,13 +104,14 @@ def joined(left: Sequence[Array], right: Sequence[Array], options: Mapping[str, 
     if metric == "iou":
         if x.shape[1] != boxes.SIDES:
             return None
-        for name, side, frames in (("x", x, left), ("y", y, right)):
-            boxes.refuse_turned(name, side, frames)
+        if both is None or boxes.turned(both).any():
+            for name, side, frames in (("x", x, left), ("y", y, right)):
+                boxes.refuse_turned(name, side, frames)
     return {"x": x, "y": y, "sizes": sizes} if both is None else {"x": both, "sizes": sizes}
 
 
 def _laid(
-    left: Sequence[Array], right: Sequence[Array], kinds: set[np.dtype[Any]], rows: int, width: int
+    left: Sequence[Array], right: Sequence[Array], kinds: Kinds, rows: int, width: int
 ) -> tuple[Array, Array, Array | None]:
     """The points of all frames of either side, one after the other; and of both, where these lie in one piece.
 

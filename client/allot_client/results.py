@@ -121,7 +121,7 @@ class _ByProblem(Mapping[str, Any]):
         if name not in self._made:
             array = self._found[name]
             if name in LINES and array.ndim == 1:
-                counts = pairs(self._sizes).T[LINES[name]]
+                counts = pairs(self._sizes, len(self._sizes)).T[LINES[name]]
                 array = padded(array, counts, -1 if name == "assignment" else 0)
             self._made[name] = self._bring(array)
         return self._made[name]

@@ -253,6 +253,9 @@ def lap(cost: Any, options: Mapping[str, Any], others: Mapping[str, Any]) -> Tas
     if limit is not None and (isinstance(limit, str) or not -math.inf < limit < math.inf):
         raise ValueError(f"cost_limit is {limit!r}; expected a finite number")
     options, others = _started(options, others)
+    kinds = framed.kinds_of(others.get("x"), others.get("y"))
+    if cost is None and kinds is not None:
+        return _of_frames([*others["x"]], [*others["y"]], options, others, kinds)
     left, right = _paired(others.get("x"), others.get("y"))
     if cost is None and left is not None and right is not None:
         return _of_frames(left, right, options, others)
@@ -301,11 +304,17 @@ def _started(options: Mapping[str, Any], others: Mapping[str, Any]) -> tuple[Map
     return {**options, "warm_start": None}, {**others, **duals}
 
 
-def _of_frames(left: list[Any], right: list[Any], options: Mapping[str, Any], others: Mapping[str, Any]) -> Task:
+def _of_frames(
+    left: list[Any],
+    right: list[Any],
+    options: Mapping[str, Any],
+    others: Mapping[str, Any],
+    kinds: framed.Kinds | None = None,
+) -> Task:
     """Lists of points, a problem each: as points where the service takes them, else as costs. Raises ValueError."""
     x, y, found = left, right, None
-    if {*map(type, left), *map(type, right)} == {np.ndarray}:  # most are, and nothing more is asked of each
-        found = framed.joined(x, y, options)
+    if kinds is not None or {*map(type, left), *map(type, right)} == {np.ndarray}:
+        found = framed.joined(x, y, options, kinds)
     if found is None and not (all_plain(left) and all_plain(right)):
         right = [features.matched(*pair) for pair in zip(left, right, strict=True)]
         sides = (("x", left), ("y", right))

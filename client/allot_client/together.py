@@ -141,7 +141,7 @@ def _joined(tasks: Sequence[flows.Task]) -> flows.Task:
         for name in (*POINTS, *PRICES) if name in tasks[0].inputs
     }  # fmt: skip
     if "x" in inputs:
-        inputs["sizes"] = pairs([_shape(task) for task in tasks])
+        inputs["sizes"] = pairs(map(_shape, tasks), len(tasks))
         return flows.Task(
             tasks[0].job, inputs, Home(), as_file=True,
             as_costs=lambda: _joined([task.as_costs() for task in tasks if task.as_costs is not None]),

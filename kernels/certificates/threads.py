@@ -1,13 +1,12 @@
 """Threads that the compiled loops of certificates share."""
 
-import contextlib
 import functools
 import math
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
+from kernels.crew import Crew
 from kernels.problems.metrics import CORES, THREADS
 
 PIECES = 2
@@ -33,14 +32,7 @@ def together(some: Callable[[], None], threads: int) -> None:
 
     Whoever calls does not wait for a thread that has not begun, so that these may be called from one another.
     """
-    beside: list[Future[None]] = []
-    with contextlib.suppress(RuntimeError):  # no more threads: then there are fewer
-        for _ in range(threads - 1):
-            beside.append(_threads().submit(some))
-    some()
-    for one in beside:
-        if not one.cancel():
-            one.result()
+    _threads().together(some, threads - 1)
 
 
 def cut(count: int, work: int, at_least: int) -> list[int]:
@@ -58,6 +50,6 @@ def threads_for(work: int, a_wake: int, at_most: int) -> int:
 
 
 @functools.cache
-def _threads() -> ThreadPoolExecutor:
+def _threads() -> Crew:
     """As many as anybody asks for at once: a thread is made when there is something to do for it, and then stays."""
-    return ThreadPoolExecutor(max(2, THREADS, CORES) - 1, "proofs")
+    return Crew("proofs", max(2, THREADS, CORES) - 1)

@@ -1,13 +1,14 @@
 """Threads that stay from one call to the next, for problems that are solved side by side."""
 
-import contextlib
 import functools
 import math
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import numba
+
+from kernels.crew import Crew
 
 T = TypeVar("T")
 
@@ -41,16 +42,12 @@ def together(some: Callable[[], None], threads: int) -> None:
 
     The others sleep between calls. One that has not begun when this thread is done is not waited for.
     """
-    beside: list[Future[None]] = []
-    with contextlib.suppress(RuntimeError):  # no more threads can be had: then there are fewer
-        for _ in range(threads - 1):
-            beside.append(threads_here().submit(some))
-    try:
-        some()
-    finally:
-        for one in beside:
-            if not one.cancel():
-                one.result()
+    _crew().together(some, threads - 1)
+
+
+@functools.cache
+def _crew() -> Crew:
+    return Crew("pieces", numba.get_num_threads())
 
 
 @functools.cache

@@ -483,6 +483,16 @@ def test_a_slab_that_has_no_memory_for_a_longer_upload_is_spare_again(
     assert len(list(arena.spare.iterdir())) == 1
 
 
+def test_no_slab_is_given_up_for_the_length_of_one_in_hand(tmp_path: Path, threads: Any) -> None:
+    arena = Arena(tmp_path / f"{MARK}near", 2 * (YOUNGER + 2) * SIZE)
+    stale(arena, threads, SIZE)
+    assert arena.take_near(SIZE + 100, threads) is None
+    assert arena.find("0") is not None
+    small = arena.take_near(SIZE - 100, threads)
+    assert small is not None
+    small.close()
+
+
 def test_uploads_of_one_kind_ask_for_one_length() -> None:
     lengths = {roomy(1 << 20, 0)}
     for size in range(1 << 20, (1 << 20) + (1 << 14), 1 << 10):

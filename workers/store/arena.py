@@ -124,11 +124,15 @@ class Arena:
     def take_near(self, size: int, threads: Executor) -> Slab | None:
         """One that had nearly so many bytes and has so many now, with all its pages; None where there is none.
 
-        What it lacks of them is found here, after the lock: for somebody who has the time.
+        What it lacks of them is found here, after the lock: for somebody who has the time. Nothing is done once half of
+        all bytes are in use, so that no other slab is given up for its length.
         """
         with contextlib.suppress(OSError):
             with self._alone():
                 self._reap()
+                *_, used = self._lying()
+                if used + size > self.most // 2:
+                    return None
                 found = self._like(size, lying(self.spare)) or self._like(size, self._stale(size))
             if found is not None:
                 try:

@@ -7,6 +7,7 @@ are drawn in workers/jobs/job.py; they are built inside the scripts, which rules
 
 import functools
 import hashlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,17 +24,57 @@ REFUSED = ("submit", "keep", "progress", "annotate", "share")
 LOOKS = ("position", "waiting", "lined")
 """These change nothing. They go the way of reads, so that a Redis that takes no writes answers them, without a wait for
 replicas. Redis 7 has EVALSHA_RO for such scripts; Redis 6.2 does not, and neither refuses one that does not write."""
+SHARED = ("quotas", "lines", "shared")
+"""Files of definitions for the scripts of a job's record, in the order in which they build on each other."""
 RESERVE = "redis.call('DEL', 'allot:nothing')\n"
 """In front of all others. Redis lets a script go on that has written, and a deletion it always lets pass: so what was
 accepted can end, and what ended can go, when there is no memory for anything else."""
 
 
+LOCAL = re.compile(r"^local (?:function )?(\w+(?:, \w+)*)")
+"""How a definition begins that is of no function; it ends before the next line that is neither indented nor an end."""
+REMARK = re.compile(r"(?:^|  )--.*$", re.MULTILINE)
+
+
 @functools.cache
 def text(name: str) -> str:
-    """A script whole: what all share in front of its own lines."""
+    """A script whole: what it needs of that which all share, in front of its own lines."""
     own = _file(name)
-    whole = own if name in PLAIN else "\n".join([LUA, OBSERVE, _file("quotas"), _file("lines"), _file("shared"), own])
-    return whole if name in REFUSED or name in LOOKS else RESERVE + whole
+    if name not in PLAIN:
+        own = "\n".join([*needed("\n".join([LUA, OBSERVE, *map(_file, SHARED)]), own), own])
+    return own if name in REFUSED or name in LOOKS else RESERVE + own
+
+
+def needed(shared: str, own: str) -> list[str]:
+    """Of the definitions in `shared` those that `own` names, and those that these name, in their order.
+
+    A script makes every function anew each time it runs, and throws it away: of some seventy it calls a few.
+    """
+    found: list[str] = []
+    named = _words(own)
+    for definition in reversed(_definitions(shared)):
+        begins = LOCAL.match(definition)
+        if begins is None or named.intersection(begins[1].split(", ")):
+            found.append(definition)
+            named |= _words(definition)
+    return found[::-1]
+
+
+def _definitions(shared: str) -> list[str]:
+    """Each with all of its lines, and without remarks."""
+    found: list[str] = []
+    for line in REMARK.sub("", shared).splitlines():
+        if not line.strip():
+            continue
+        if line.startswith((" ", "end", "}")) and found:
+            found[-1] += "\n" + line
+        else:
+            found.append(line)
+    return found
+
+
+def _words(lua: str) -> set[str]:
+    return set(re.findall(r"\w+", REMARK.sub("", lua)))
 
 
 def _file(name: str) -> str:

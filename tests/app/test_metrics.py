@@ -94,6 +94,32 @@ def test_every_job_falls_into_one_bucket(tmp_path: Path) -> None:
     assert histograms({}) == []
 
 
+def test_what_earlier_releases_counted_still_counts(tmp_path: Path) -> None:
+    former = {"solve:lap:cpu:1": 2, "solve:lap:cpu:sum": 1.25, "total:gone:gpu:18": 1, "total:gone:gpu:sum": 4e6}
+    with EmbeddedRedis(tmp_path) as url:
+        jobs = Jobs(Settings(redis_url=url, data_dir=tmp_path))
+        jobs._redis.hset("allot:seconds", mapping=former)
+        jobs._redis.hset("allot:job:a", mapping={"solver": "lap", "queue": "cpu", "timings_ms": '{"solve": 0.5}'})
+        jobs._redis.register_script(OBSERVE + FLAT)(args=["a"])
+        solve, total = jobs.seconds()
+    assert (solve.phase, solve.solver, solve.device, solve.counts[0]) == ("solve", "lap", "cpu", sum(solve.counts))
+    assert sum(solve.counts) == 3
+    assert solve.sum_s == pytest.approx(0.00175)
+    assert (total.solver, total.counts[-1], total.sum_s) == ("gone", 1, 4000)
+
+
+def test_no_timing_is_too_long_or_too_odd_to_be_counted(tmp_path: Path) -> None:
+    with EmbeddedRedis(tmp_path) as url:
+        jobs = Jobs(Settings(redis_url=url, data_dir=tmp_path))
+        observe = jobs._redis.register_script(OBSERVE + FLAT)
+        for said in ("1e300", "1e999", "-3", "NaN"):
+            told = {"solver": "lap", "queue": "cpu", "timings_ms": f'{{"solve": {said}}}'}
+            jobs._redis.hset("allot:job:a", mapping=told)
+            observe(args=["a"])
+        (solve,) = jobs.seconds()
+    assert (solve.counts[0], solve.counts[-1], solve.sum_s) == (1, 2, 2e9)
+
+
 def test_metrics_have_a_port_of_their_own(service: Service) -> None:
     exporter = Exporter("127.0.0.1", 0, service.app.state.metrics, service.app.state.jobs)
     try:

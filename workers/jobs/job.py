@@ -36,7 +36,7 @@ Redis keys (all ours start with allot:, RQ's with rq:):
     allot:listeners:{queue} hash   workers that hear that channel, with their device; allot:bell:{queue} channel for all
     allot:reply:{process}  channel {"id", "job", "result"} of an ended job, to the API process that waits for it
     allot:workers          hash    worker name -> JSON, allot:counts hash of counters
-    allot:seconds          hash    histograms of how long jobs take: seconds.py
+    allot:seconds:{solver}:{device} string  histograms of how long jobs take: seconds.py
     allot:blob:{name}      hash    owner -> until when they keep it; names.name_of makes a name of digest and owner
     allot:refs:{name}      set     ids of the jobs that hold it; allot:blobs zset of names by next look
     allot:quota:{owner} and others limits of owners, and what they have: drawn in quotas.lua

@@ -22,6 +22,12 @@ local function waiting(queue)
   return redis.call('LLEN', rq_line(queue)) + tonumber(redis.call('HGET', 'allot:backlog:' .. queue, 'n') or 0)
 end
 
+-- Jobs on RQ's list; all that wait behind it; of those the owner's, and their seconds.
+local function backlog_of(queue, owner)
+  local told = redis.call('HMGET', 'allot:backlog:' .. queue, 'n', 'n:' .. owner, 's:' .. owner)
+  return redis.call('LLEN', rq_line(queue)), tonumber(told[1] or 0), tonumber(told[2] or 0), tonumber(told[3] or 0)
+end
+
 local function clock_of(queue) return tonumber(redis.call('GET', 'allot:clock:' .. queue) or 0) end
 
 local function join_line(queue, id, owner, form, priority, seconds)
@@ -117,30 +123,26 @@ local function fellows_in_line(queue, form, most)
   return found
 end
 
-local function nobody_waits(queue)
-  return redis.call('EXISTS', 'allot:fair:' .. queue) == 0 and redis.call('LLEN', rq_line(queue)) == 0
-end
-
 -- How many more jobs RQ's list may have: as many as workers wait.
 local function places(queue, now)
   return redis.call('ZCOUNT', 'allot:idle:' .. queue, now, '+inf') - redis.call('LLEN', rq_line(queue))
 end
 
--- A new job that finds a worker waiting and no other job goes to that worker past all lines; true if it does. The books
--- are as if it had stood in one: its owner begins where the others are, and is charged. `straight` starts it at once on
--- a worker that listens; where none does, RQ's list has it until somebody takes it.
-local function hand_over(queue, id, record, now, stamp, keep_s, straight)
-  if redis.call('EXISTS', 'allot:fair:' .. queue) == 1 or places(queue, now) <= 0 or holds_all(record.owner) then
-    return false
-  end
-  local owner, books, clock = record.owner, 'allot:had:' .. queue, clock_of(queue)
+-- The workers that wait, where a new job of the owner's may go to one of them past all lines: no other job waits, and
+-- more of them do than RQ's list, which has `ready` jobs, has something for. False where it may not.
+local function past_lines(queue, owner, now, ready)
+  if redis.call('EXISTS', 'allot:fair:' .. queue) == 1 then return false end
+  local idle = redis.call('ZREVRANGEBYSCORE', 'allot:idle:' .. queue, '+inf', now, 'LIMIT', 0, ready + 8)
+  return #idle > ready and not holds_all(owner) and idle
+end
+
+-- The books of such a job are as if it had stood in a line: its owner begins where the others are, and is charged.
+local function charge_past_lines(queue, owner, seconds)
+  local books, clock = 'allot:had:' .. queue, clock_of(queue)
   local had = tonumber(redis.call('HGET', books, owner) or 0)
   if had > clock then redis.call('SET', 'allot:clock:' .. queue, string.format('%.17g', had)) end
-  had = math.max(had, clock) + tonumber(record.seconds) / weight_of(owner)
+  had = math.max(had, clock) + seconds / weight_of(owner)
   redis.call('HSET', books, owner, string.format('%.17g', had))
-  if not straight() then rq_push(queue, id, stamp, record.retries or 0, keep_s) end
-  hold_worker(id, owner)
-  return true
 end
 
 -- Give RQ's list what the workers that wait can take at once, and no more.

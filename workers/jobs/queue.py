@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 from kernels import SOLVERS, OptionsOf, Problem, Solver
 from workers.jobs.events import follows, of_record
@@ -29,7 +29,8 @@ from workers.jobs.job import (
 from workers.jobs.quotas import Quotas
 from workers.jobs.records import Limits, Records
 from workers.jobs.room import Room
-from workers.jobs.seconds import KEY, Seconds, histograms
+from workers.jobs.scripts import Scripts
+from workers.jobs.seconds import KEY, NUMBERS, Seconds, histograms
 from workers.jobs.shown import to_job
 from workers.rq import Line
 from workers.runtime.config import Settings
@@ -255,7 +256,10 @@ class Jobs:
     @guarded
     def seconds(self) -> Histograms:
         """How long jobs took, by phase, solver and device."""
-        return histograms(self._redis.hgetall(KEY))
+        names = list(itertools.product(SOLVERS, get_args(Device)))
+        keys = (f"{KEY}:{solver}:{device}" for solver, device in names)
+        numbers = Scripts(self._redis).run("seconds", NUMBERS, *keys)
+        return histograms(self._redis.hgetall(KEY), dict(zip(names, numbers, strict=True)))
 
     def _show(self, job_id: str, record: dict[str, str]) -> Job:
         try:

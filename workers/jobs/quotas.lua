@@ -57,13 +57,14 @@ local function add_to_bill(bills, id, record, now)
   bill.ran, bill.spent, bill.more = true, bill.spent + spent, bill.more + spent - (tonumber(record.seconds) or 0)
 end
 
-local function charge_all(bills, now)
+-- In the queue `calm` nobody waits, as is known by now; false where somebody does.
+local function charge_all(bills, now, calm)
   for _, bill in pairs(bills) do
     local owner, fair = bill.owner, 'allot:fair:' .. bill.queue
     redis.call('SREM', held_key(owner), unpack(bill.ids))
     if bill.ran then
       local more = string.format('%.17g', bill.more / weight_of(owner))
-      if redis.call('ZSCORE', fair, owner) then
+      if bill.queue ~= calm and redis.call('ZSCORE', fair, owner) then
         redis.call('ZINCRBY', fair, more, owner)
       else
         redis.call('HINCRBYFLOAT', 'allot:had:' .. bill.queue, owner, more)
@@ -78,17 +79,19 @@ local function charge_all(bills, now)
 end
 
 -- Which limit one more job of `count` bytes and no estimate would break; nothing when it may come. `most`: jobs that
--- wait, seconds a day, bytes in all, bytes in Redis, share of a queue that has `free` places left. An owner at their share
--- leaves others as much again, so however many they are, a place is left for one more.
-local function over_quota(owner, queue, now, count, most, free)
-  local function waits(at, what) return tonumber(redis.call('HGET', 'allot:backlog:' .. at, what .. ':' .. owner) or 0) end
-  if most[1] > 0 and waits('cpu', 'n') + waits('gpu', 'n') >= most[1] then return 'queued' end
-  local own = waits(queue, 'n')
+-- wait, seconds a day, bytes in all, bytes in Redis, share of a queue that has `free` places left and in which `own` jobs
+-- of `seconds` are the owner's. An owner at their share leaves others as much again, so however many they are, a place is
+-- left for one more.
+local function over_quota(owner, queue, now, count, most, free, own, seconds)
+  if most[1] > 0 then
+    local other = 'allot:backlog:' .. (queue == 'cpu' and 'gpu' or 'cpu')
+    if own + tonumber(redis.call('HGET', other, 'n:' .. owner) or 0) >= most[1] then return 'queued' end
+  end
   if most[5] < 1 and own > 0 and own + 1 > most[5] * (own + free) then return 'line' end
   if most[2] > 0 then
     local spent = tonumber(redis.call('HGET', spent_key(queue, now), owner) or 0)
     if spent >= most[2] then return 'spent' end
-    if spent + waits(queue, 's') >= most[2] then return 'booked' end
+    if spent + seconds >= most[2] then return 'booked' end
   end
   if most[3] > 0 or most[4] > 0 then
     local kept = redis.call('HMGET', 'allot:kept:' .. owner, 'store', 'redis')

@@ -17,11 +17,11 @@ from workers.jobs.seconds import OBSERVE
 from workers.rq import LUA
 from workers.runtime.kept import nothing
 
-PLAIN = ("condemn", "keep")
+PLAIN = ("condemn", "keep", "seconds")
 """These know nothing of jobs."""
 REFUSED = ("submit", "keep", "progress", "annotate", "share")
 """A Redis at its maxmemory refuses these: they bring something new."""
-LOOKS = ("position", "waiting", "lined")
+LOOKS = ("position", "waiting", "lined", "seconds")
 """These change nothing. They go the way of reads, so that a Redis that takes no writes answers them, without a wait for
 replicas. Redis 7 has EVALSHA_RO for such scripts; Redis 6.2 does not, and neither refuses one that does not write."""
 SHARED = ("quotas", "lines", "shared")

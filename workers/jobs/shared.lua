@@ -1,6 +1,7 @@
 -- What the scripts of a job's record have in common. The keys are drawn in workers/jobs/job.py.
 
 local function key(id) return 'allot:job:' .. id end
+local function arrays_key(id) return 'allot:arrays:' .. id end
 local function events_key(id) return 'allot:events:' .. id end
 local function idem_key(owner, name) return 'allot:idem:' .. #owner .. ':' .. owner .. ':' .. name end
 
@@ -9,6 +10,8 @@ local function share_key(digest) return 'allot:share:' .. digest end
 local function event(id, at, kind, data)
   redis.call('XADD', events_key(id), at, 'kind', kind, 'data', data)
 end
+
+local function has_stream(id) return redis.call('EXISTS', events_key(id)) == 1 end
 
 -- A number as text from which the same number is read.
 local function exactly(number) return string.format('%.17g', number) end
@@ -46,13 +49,12 @@ end
 -- Something has changed. Events are kept for those jobs alone that have a stream, see open_stream.
 local function tell(id, kind, data)
   local version = redis.call('HINCRBY', key(id), 'version', 1)
-  if redis.call('EXISTS', events_key(id)) == 1 then event(id, '*', kind, data) end
+  if has_stream(id) then event(id, '*', kind, data) end
   publish(id, redis.call('HGET', key(id), 'state'), version)
 end
 
--- The record's state as an event, where the job has a stream.
+-- The record's state as an event of a job that has a stream.
 local function note_state(id, record)
-  if redis.call('EXISTS', events_key(id)) == 0 then return end
   local data = {state = record.state, attempt = tonumber(record.attempt)}
   if record.termination and record.termination ~= '' then data.termination = record.termination end
   if record.verified == 'true' or record.verified == 'false' then data.verified = record.verified == 'true' end
@@ -62,14 +64,14 @@ end
 local function tell_state(id)
   redis.call('HINCRBY', key(id), 'version', 1)
   local record = record_of(id)
-  note_state(id, record)
+  if has_stream(id) then note_state(id, record) end
   publish(id, record.state, record.version)
 end
 
 -- A job gets a stream of events when it has run for a while, or something happened to it that its record does not
 -- tell. The stream then begins with what went before; queue.py gives the same events the same ids without one.
 local function open_stream(id)
-  if redis.call('EXISTS', events_key(id)) == 1 then return end
+  if has_stream(id) then return end
   local seen = redis.call('HMGET', key(id), 'created_at', 'begun_at', 'attempt')
   local made = math.floor(1000 * tonumber(seen[1]))
   event(id, string.format('%.0f-0', made), 'state', '{"state":"queued","attempt":0}')
@@ -116,7 +118,7 @@ local function forget(id)
   redis.call('ZREM', 'allot:expiry', id)
   redis.call('ZREM', 'allot:active', id)
   for _, digest in ipairs(redis.pcall('HVALS', 'allot:shares:' .. id)) do redis.call('DEL', share_key(digest)) end
-  redis.call('DEL', 'allot:arrays:' .. id, 'allot:result:' .. id, events_key(id), 'allot:shares:' .. id)
+  redis.call('DEL', arrays_key(id), 'allot:result:' .. id, events_key(id), 'allot:shares:' .. id)
   publish(id, 'gone', 0)
 end
 
@@ -161,9 +163,9 @@ local function set_aside(id)
 end
 
 -- What is kept of a job more, once it has ended: its arrays go, and its events stay.
-local function kept_after(id)
-  local events = redis.call('EXISTS', events_key(id)) == 1 and redis.call('MEMORY', 'USAGE', events_key(id)) or 0
-  return events - redis.call('STRLEN', 'allot:arrays:' .. id)
+local function kept_after(id, streams)
+  local events = streams and redis.call('MEMORY', 'USAGE', events_key(id)) or 0
+  return events - redis.call('STRLEN', arrays_key(id))
 end
 
 local function finish(id, state, now)
@@ -172,7 +174,7 @@ local function finish(id, state, now)
   if before.owner and before.queue then
     add_to_bill(bills, id, before, now)
     charge_all(bills, now)
-    keep_bytes(id, before.owner, kept_after(id))
+    keep_bytes(id, before.owner, kept_after(id, has_stream(id)))
   end
   redis.call('HSET', key(id), 'state', state, 'ended_at', now, 'expires_at', now + ttl)
   redis.call('ZADD', 'allot:expiry', now + ttl, id)
@@ -188,7 +190,7 @@ end
 local function order_of(id, execution, left, record)
   local flat = {}
   for name, value in pairs(record) do flat[#flat + 1], flat[#flat + 2] = name, value end
-  return {id, execution, left, flat, redis.call('GET', 'allot:arrays:' .. id) or ''}
+  return {id, execution, left, flat, redis.call('GET', arrays_key(id)) or ''}
 end
 
 -- Mark jobs, {id, execution, record} each, as running on a worker and its device; answers what it is told of each.
@@ -207,7 +209,7 @@ local function start_all(queue, worker, device, jobs, now, stamp, ttl, keep_s)
       record[name] = value
     end
     redis.call('HSET', key(id), unpack(flat))
-    note_state(id, record)
+    if has_stream(id) then note_state(id, record) end
     told[k] = order_of(id, execution, left[k], record)
   end
   return told
@@ -217,26 +219,12 @@ end
 local function straight_execution(id) return 'straight-' .. id end
 local function handed_key(worker) return 'allot:handed:' .. worker end
 
--- A worker that waits and hears what it is handed, and its device. One that was killed hears nothing any more.
-local function listener(queue, now)
-  for _, worker in ipairs(redis.call('ZREVRANGEBYSCORE', 'allot:idle:' .. queue, '+inf', now, 'LIMIT', 0, 8)) do
+-- Of workers that wait one that hears what it is handed, and its device. One that was killed hears nothing any more.
+local function listener(queue, idle)
+  for _, worker in ipairs(idle) do
     local device = redis.call('HGET', 'allot:listeners:' .. queue, worker)
     if device and redis.call('PUBSUB', 'NUMSUB', handed_key(worker))[2] > 0 then return worker, device end
   end
-end
-
--- Start a new job on a worker that waits, which is sent the whole of it; true where there is one. The arrays are a line
--- of their own: they may be long, and are no text that has to be written as JSON.
-local function hand_straight(queue, id, record, now, stamp, ttl, keep_s)
-  local worker, device = listener(queue, now)
-  if not worker then return false end
-  local told = start_all(queue, worker, device, {{id, straight_execution(id), record}}, exactly(now), stamp, ttl, keep_s)
-  redis.call('ZREM', 'allot:idle:' .. queue, worker)
-  rq_state(worker, 'busy', 0)
-  redis.call('SET', handed_key(worker), id, 'EX', 60)
-  local arrays = table.remove(told[1])
-  redis.call('PUBLISH', handed_key(worker), cjson.encode(told[1]) .. '\n' .. arrays)
-  return true
 end
 
 local SETTLED = {'derived', 'form', 'priority', 'seconds', 'retries', 'reply', 'needs', 'fingerprint'}
@@ -255,7 +243,7 @@ local function reply(id, record, result)
   redis.call('PUBLISH', 'allot:reply:' .. record.reply, whole)
 end
 
--- The last step of every end: what nobody asks of a job that has ended goes, or all of it.
+-- The last step of every end but for the arrays: what nobody asks of a job that has ended goes, or all of it.
 local function settle(id, record, now)
   if record.discard then return purge(id, now) end
   local over = {}
@@ -263,7 +251,6 @@ local function settle(id, record, now)
     if record[name] then over[#over + 1] = name end
   end
   if #over > 0 then redis.call('HDEL', key(id), unpack(over)) end
-  redis.call('DEL', 'allot:arrays:' .. id)
 end
 
 -- The end of a job that nobody solved, and of all that belongs to it.
@@ -272,6 +259,7 @@ local function close(id, state, now)
   local record = record_of(id)
   reply(id, record)
   settle(id, record, now)
+  redis.call('DEL', arrays_key(id))
 end
 
 -- An execution is alive while its worker renews it.

@@ -16,38 +16,70 @@ if ARGV[19] ~= '' then  -- a Redis that was frozen finds here what it was asked 
   local time = redis.call('TIME')
   if tonumber(time[1]) + tonumber(time[2]) / 1e6 > tonumber(ARGV[19]) then return {'late', ''} end
 end
-local free = tonumber(ARGV[6]) - waiting(queue)
+local fields, place = {}, {}
+for i = 1, #record, 2 do fields[record[i]], place[record[i]] = record[i + 1], i + 1 end
+local owner = fields.owner
+local ready, behind, own, seconds = backlog_of(queue, owner)
+local free = tonumber(ARGV[6]) - ready - behind
 if free <= 0 then return {'full', ''} end
-local fields = {}
-for i = 1, #record, 2 do fields[record[i]] = record[i + 1] end
+
 local limits, bytes = {}, #ARGV[3] + #ARGV[10]
 for i = 1, 5 do limits[i] = tonumber(ARGV[12 + i]) end
-local over = over_quota(fields.owner, queue, now, bytes, limits, free)
+local over = over_quota(owner, queue, now, bytes, limits, free, own, seconds)
 if over then return {'quota', over} end
 for i, name in ipairs(digests) do
-  if redis.call('HEXISTS', 'allot:blob:' .. name, fields.owner) == 0 then
+  if redis.call('HEXISTS', 'allot:blob:' .. name, owner) == 0 then
     digests[i] = string.match(name, "^[^:]*:[^:]*")  -- sha256:... alone: uploaded in the days when all owners shared their blobs
-    if redis.call('HEXISTS', 'allot:blob:' .. digests[i], fields.owner) == 0 then return {'blob', digests[i]} end
+    if redis.call('HEXISTS', 'allot:blob:' .. digests[i], owner) == 0 then return {'blob', digests[i]} end
   end
 end
+local idle = past_lines(queue, owner, now, ready)
+local worker, device
+if idle then worker, device = listener(queue, idle) end
+
 hold(id, digests)
-if #digests > 0 then record[#record + 1], record[#record + 2] = 'digests', cjson.encode(digests) end
-redis.call('HSET', key(id), 'version', 1, 'kept', bytes, unpack(record))  -- nobody can have heard of it yet, so nobody is told
-if ARGV[10] ~= '' then redis.call('SET', 'allot:arrays:' .. id, ARGV[10]) end
-redis.call('HINCRBY', 'allot:kept:' .. fields.owner, 'redis', bytes)
-redis.call('ZADD', 'allot:jobs:' .. fields.owner, now, id)
+local function add(name, value) record[#record + 1], record[#record + 2] = name, value end
+if #digests > 0 then add('digests', cjson.encode(digests)) end
+add('kept', bytes)
+local version, begun, execution, told = 1, exactly(now), straight_execution(id), ''
+if worker then  -- it is sent the whole of the job, so that what is written has begun
+  version = 2
+  record[place.state], record[place.attempt] = 'running', '1'
+  for _, one in ipairs({{'execution', execution}, {'begun_at', begun}, {'started_at', begun}, {'ran_on', device}}) do
+    add(one[1], one[2])
+    told = told .. ',"' .. one[1] .. '",' .. cjson.encode(one[2])
+  end
+end
+redis.call('HSET', key(id), 'version', version, unpack(record))  -- nobody can have heard of it yet, so nobody is told
+if ARGV[10] ~= '' then redis.call('SET', arrays_key(id), ARGV[10]) end
+redis.call('HINCRBY', 'allot:kept:' .. owner, 'redis', bytes)
+redis.call('ZADD', 'allot:jobs:' .. owner, now, id)
 redis.call('ZADD', 'allot:active', now, id)
 if idem ~= '' then
   redis.call('HSET', idem, 'fingerprint', ARGV[8], 'id', id)
   redis.call('EXPIRE', idem, ARGV[9])
 end
 redis.call('HINCRBY', 'allot:counts', 'submitted:' .. fields.solver, 1)
-local function straight()
-  fields.version = '1'
-  return hand_straight(queue, id, fields, now, ARGV[11], tonumber(ARGV[18]), ARGV[12])
-end
-if not hand_over(queue, id, fields, now, ARGV[11], ARGV[12], straight) then
-  join_line(queue, id, fields.owner, fields.form, tonumber(fields.priority), tonumber(fields.seconds))
+
+-- A new job that finds a worker waiting and no other job goes to that worker past all lines. One that listens is started
+-- on it at once, and sent the whole of it: the arrays are a line of their own, as they may be long, and are no text that
+-- has to be written as JSON. Where none listens, RQ's list has the job until somebody takes it.
+if idle then
+  charge_past_lines(queue, owner, tonumber(fields.seconds))
+  if worker then
+    local left = rq_start(queue, worker, {{id, execution, fields}}, begun, ARGV[11], tonumber(ARGV[18]), ARGV[12], true)[1]
+    redis.call('ZREM', 'allot:idle:' .. queue, worker)
+    rq_state(worker, 'busy', 0)
+    redis.call('SET', handed_key(worker), id, 'EX', 60)
+    local whole = string.sub(ARGV[3], 1, -2) .. ',"state","running","attempt","1","version","2"' .. told
+    whole = '["' .. id .. '","' .. execution .. '",' .. left .. ',' .. whole .. ']]\n' .. ARGV[10]
+    redis.call('PUBLISH', handed_key(worker), whole)
+  else
+    rq_push(queue, id, ARGV[11], fields.retries or 0, ARGV[12])
+  end
+  hold_worker(id, owner)
+else
+  join_line(queue, id, owner, fields.form, tonumber(fields.priority), tonumber(fields.seconds))
   feed(queue, now, ARGV[11], ARGV[12])
 end
 if fields.reply and fields.reply ~= '' then return {'created', id, 0} end  -- who waits asks for no position

@@ -3,11 +3,12 @@
 
 local function rq_line(queue) return RQ_QUEUE .. queue end
 
--- The hash without which RQ does not know a job: `retries` more runs are allowed after a death.
-local function rq_write(queue, id, status, stamp, retries, keep_s)
+-- The hash without which RQ does not know a job: `retries` more runs are allowed after a death. What else is to stand in
+-- it follows.
+local function rq_write(queue, id, status, stamp, retries, keep_s, ...)
   redis.call('HSET', RQ_JOB .. id, 'data', '["' .. RQ_FUNCTION .. '", null, ["' .. id .. '"], {}]', 'origin', queue,
     'status', status, 'created_at', stamp, 'enqueued_at', stamp, 'timeout', -1, 'result_ttl', 0, 'failure_ttl', keep_s,
-    'retries_left', retries, 'enqueue_at_front_on_retry', 1)
+    'retries_left', retries, 'enqueue_at_front_on_retry', 1, ...)
 end
 
 -- Hand a job over: to the end of the one list from which idle workers take. They sleep until they are told.
@@ -24,18 +25,20 @@ local function rq_forget(queue, id)
 end
 
 -- Enter executions, {id, execution, record} each: they count as lost `ttl` seconds after their last renewal. Answers
--- the runs that are left of each.
-local function rq_start(queue, worker, jobs, now, stamp, ttl, keep_s)
+-- the runs that are left of each. Of jobs that are `new` RQ knows nothing yet.
+local function rq_start(queue, worker, jobs, now, stamp, ttl, keep_s, new)
   local held, until_, started, names, left = RQ_WORKER .. worker .. ':executions', math.floor(now) + ttl, {}, {}, {}
   for k, one in ipairs(jobs) do
     local id, execution, record = unpack(one)
-    local of_job, retries = RQ_EXECUTION .. id .. ':' .. execution, redis.call('HGET', RQ_JOB .. id, 'retries_left')
-    if not retries then
+    local of_job, retries = RQ_EXECUTION .. id .. ':' .. execution, not new and redis.call('HGET', RQ_JOB .. id, 'retries_left')
+    if retries then
+      redis.call('HSET', RQ_JOB .. id, 'status', 'started', 'started_at', stamp, 'last_heartbeat', stamp,
+        'worker_name', worker)
+    else
       retries = record.retries or 0
-      rq_write(queue, id, 'queued', stamp, retries, keep_s)
+      rq_write(queue, id, 'started', stamp, retries, keep_s, 'started_at', stamp, 'last_heartbeat', stamp,
+        'worker_name', worker)
     end
-    redis.call('HSET', RQ_JOB .. id, 'status', 'started', 'started_at', stamp, 'last_heartbeat', stamp,
-      'worker_name', worker)
     redis.call('HSET', of_job, 'id', execution, 'job_id', id, 'created_at', now, 'last_heartbeat', now,
       'worker_name', worker)
     redis.call('EXPIRE', of_job, ttl)
@@ -50,8 +53,8 @@ local function rq_start(queue, worker, jobs, now, stamp, ttl, keep_s)
   return left
 end
 
--- Close the books on jobs that have an outcome, {id, execution} each.
-local function rq_end(queue, worker, jobs)
+-- Close the books on jobs that have an outcome, {id, execution} each. `more` are keys that go with them.
+local function rq_end(queue, worker, jobs, more)
   if #jobs == 0 then return end
   local names, keys = {}, {}
   for k, one in ipairs(jobs) do
@@ -61,6 +64,7 @@ local function rq_end(queue, worker, jobs)
   end
   redis.call('ZREM', RQ_STARTED .. queue, unpack(names))
   redis.call('SREM', RQ_WORKER .. worker .. ':executions', unpack(names))
+  for _, name in ipairs(more) do keys[#keys + 1] = name end
   redis.call('DEL', unpack(keys))
 end
 

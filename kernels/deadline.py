@@ -16,7 +16,7 @@ Phase = Literal["load", "solve", "certify", "store", "wait"]
 has its answer and finds the store full."""
 
 
-@dataclass(frozen=True)
+@dataclass  # nobody changes one; frozen, it takes three times as long to make
 class Progress:
     """How far a job has come; None means not known. `fraction` is in [0, 1] and counts within `phase`.
 

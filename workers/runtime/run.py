@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import redis
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from kernels import (
     SOLVERS,
@@ -129,9 +129,9 @@ def concluded(order: Order, solved: Solved, bench: Bench, deadline: Deadline | N
             logs.slow(record["solver"], solved.timings_ms)
     timings_ms = {name: round(value, 3) for name, value in solved.timings_ms.items()}
     fields = {
-        "timings_ms": json.dumps(timings_ms),
+        "timings_ms": to_json(timings_ms).decode(),
         "termination": solution.termination.value,
-        "verified": json.dumps(document["certificate"]["verified"]),
+        "verified": to_json(document["certificate"]["verified"]).decode(),
     }
     text = ended_with(text, timings_ms, references, last)
     return Ending(order.job_id, order.execution, State.SUCCEEDED, fields, text, digests)

@@ -131,8 +131,9 @@ def span(name: str, parent: str = "", kind: str = "internal", **attributes: Any)
         found.end()
 
 
-@contextlib.contextmanager
-def job(job_id: str, record: Mapping[str, str], waited_until: float) -> Iterator["Phases"]:
+def job(
+    job_id: str, record: Mapping[str, str], waited_until: float
+) -> contextlib.AbstractContextManager["Phases", bool | None]:
     """The spans of a job in the process that solves it: its wait in the queue, and its run with its phases.
 
     Args:
@@ -140,6 +141,13 @@ def job(job_id: str, record: Mapping[str, str], waited_until: float) -> Iterator
         record: its record.
         waited_until: Redis's time at which it was taken.
     """
+    if _tracer() is None:
+        return contextlib.nullcontext(Phases(Span(record.get("traceparent", ""))))
+    return _job(job_id, record, waited_until)
+
+
+@contextlib.contextmanager
+def _job(job_id: str, record: Mapping[str, str], waited_until: float) -> Iterator["Phases"]:
     parent, attributes = record.get("traceparent", ""), _facts(job_id, record)
     begin("queue", parent, "consumer", float(record.get("created_at") or 0), **attributes).end(waited_until)
     with span("run", parent, "consumer", **attributes) as run:

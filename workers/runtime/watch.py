@@ -59,8 +59,9 @@ class Watch:
         last, self._last = self._last, progress
         turned = last is None or progress.phase != last.phase
         kind = _kind(progress, last, better)
-        if progress.permutation is None and self._pending is not None:
-            progress = replace(progress, permutation=self._pending[1].permutation)
+        shown = self._pending[1].permutation if self._pending is not None else None
+        if shown is not None and progress.permutation is None:
+            progress = replace(progress, permutation=shown)
         self._pending = (max(kind, self._pending[0], key=KINDS.index) if self._pending else kind, progress)
         now = time.monotonic()
         long = now - self._began >= TELL_SOON_S

@@ -1,10 +1,12 @@
 """The process that solves: one job after another, with warm kernels and a warm CUDA context.
 
-Started by a worker as `python -m workers.runtime.child FD DEVICE PARENT BEGUN`, with its GPU and its thread counts
-already in its environment. It reads lines from the socket FD, {"worker", "orders"} with jobs to be solved together, and
-answers each with {"done": outcomes by job, "waits": whether the worker is listed as waiting by now}. Before the first
-it says {"warming": "3 of 8"} and so on, and then {"ready": true}. That it has begun with jobs it notes in the one byte
-of the file BEGUN, which the worker reads only when this process has died. It never talks to RQ.
+Started by a worker as `python -m workers.runtime.child FD DEVICE PARENT BEGUN QUIET`, with its GPU and its thread
+counts already in its environment. It reads lines from the socket FD, {"worker", "orders"} with jobs to be solved
+together, and answers each with {"done": outcomes by job, "waits": whether the worker is listed as waiting by now}.
+Before the first it says {"warming": "3 of 8"} and so on, and then {"ready": true}. That it has begun with jobs it notes
+in the one byte of the file BEGUN, which the worker reads only when this process has died. Where all went well and the
+worker waits, the answer goes to the socket QUIET, which does not wake the worker (workers/runtime/link.py). It never
+talks to RQ.
 """
 
 import gc
@@ -25,7 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from kernels import SOLVERS, Device, Solver, keep_cubins, pace_here, solve_each_form
 from workers.jobs.records import Order, Records
@@ -56,7 +58,7 @@ log = logging.getLogger("workers.runtime.child")  # it is run as a program, and 
 def main(arguments: list[str]) -> None:
     """Serve the socket until it closes."""
     descriptor, device, parent = int(arguments[0]), arguments[1], int(arguments[2])
-    begun = mmap.mmap(int(arguments[3]), 1)
+    begun, quiet = mmap.mmap(int(arguments[3]), 1), socket.socket(fileno=int(arguments[4]))
     die_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logs.configure(logging.WARNING)
@@ -98,7 +100,11 @@ def main(arguments: list[str]) -> None:
             except DeviceLost as error:
                 _say(lines, {"lost": str(error)})
                 os._exit(EXIT_DEVICE_LOST)  # nothing of CUDA may be torn down in order any more
-            _say(lines, {"done": outcome, "waits": waits, **room.told()})
+            told_of = {"done": outcome, "waits": waits, **room.told()}
+            if waits and set(outcome.values()) == {"done"}:
+                quiet.sendall(to_json(told_of))
+            else:
+                _say(lines, told_of)
             bench.held.clear()
             _settle(bench.store)
 

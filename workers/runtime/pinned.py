@@ -64,7 +64,7 @@ class PinnedWorker:
         self._token = ""
         self.link = link
         raw = connect(settings.redis_url, text=False)
-        self._hands = Hands(device, raw, lost_after_s=settings.lost_after_s, stop=self.link.kill)
+        self._hands = Hands(device, raw, lost_after_s=settings.lost_after_s, stop=self._stop)
         self._post = Post(self._redis, self._redis.blocking_pool, device, self._hands.name)
 
     def serve(self) -> None:
@@ -109,6 +109,11 @@ class PinnedWorker:
         """Second signal: end the child too; its job goes back to the queue and loses no attempt."""
         self._kill_for(SHUTDOWN)
 
+    def _stop(self) -> None:
+        """An operator stops the job in hand. The child is spared where the job has ended, as was not heard of yet."""
+        if not self.link.is_done:
+            self.link.kill()
+
     def _kill_for(self, why: Failure) -> None:
         self._why_killed = why
         self.link.kill()
@@ -147,8 +152,9 @@ class PinnedWorker:
 
         What is handed over while a child starts would be renewed by nobody, and count as lost: none may be.
         """
-        waits, self._waits = self._waits and self.link.alive, False
+        waits, self._waits = self._waits, False
         if not self.link.alive:
+            waits = False
             self._redis.zrem(f"allot:idle:{self.device}", self._hands.name)
             if orders := self._take(most=0):
                 return orders
@@ -196,18 +202,19 @@ class PinnedWorker:
 
     def _outcomes(self) -> dict[str, str]:
         """What the child says of each job. Raises EOFError when it is gone, or about to go."""
-        begun = time.monotonic()
+        begun, every_s = time.monotonic(), min(self.settings.heartbeat_s, DEQUEUE_S)
         patience = {
             held.job_id: Patience(self.settings.hard_margin_s, self.settings.cancel_grace_s) for held in self._held
         }
-        while "done" not in (message := self.link.hear(self.settings.heartbeat_s) or {}):
+        while "done" not in (message := self.link.hear(every_s, self._post.descriptor) or {}):
             if "lost" in message:
                 self._why_killed = device_lost(message["lost"])
                 raise EOFError
             if not message and self._renew():
                 for held in self._held:
                     self._kill_if_overdue(held, patience[held.job_id], time.monotonic() - begun)
-        self._waits = message["waits"]
+        # what ended long ago may have been heard of only now
+        self._waits = message["waits"] and time.monotonic() - begun < every_s
         return dict(message["done"])
 
     def _renew(self) -> bool:

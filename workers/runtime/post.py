@@ -42,6 +42,15 @@ class Post:
                 self._redis.hset(self._listeners, self._worker, self._device)
         return self._connection
 
+    @property
+    def descriptor(self) -> int | None:
+        """What can be read once there is something to hear; None where nobody can tell by that."""
+        held = None if self._connection is None else self._connection._sock
+        if held is None or self._connection._parser._reader.has_data() or hasattr(held, "pending"):
+            return None  # what came with the last message, or within one of TLS, lies here already
+        number: int = held.fileno()
+        return number
+
     def told(self, jobs: Sequence[str]) -> None:
         """The worker knows of these jobs: messages about them are no news."""
         self._told += jobs
@@ -59,8 +68,11 @@ class Post:
             raise
 
     def _heard(self, connection: Any, until: float) -> Order | bool:
-        while (left := until - time.monotonic()) > 0 and connection.can_read(timeout=left):
-            kind, *rest = connection.read_response(push_request=True)
+        while (left := until - time.monotonic()) > 0:
+            try:  # to ask first whether there is something to read takes three calls of the system more
+                kind, *rest = connection.read_response(push_request=True, timeout=left, disconnect_on_error=False)
+            except redis.TimeoutError:
+                break
             self._asked = False
             if kind == "message":
                 channel, data = rest

@@ -55,6 +55,9 @@ class Benefits(Protocol):
     def block(self, first: int, last: int) -> Block:
         """The rows from `first` to before `last` in float64; -inf forbids. Several threads ask."""
 
+    def sizes(self, first: int, last: int) -> Block:
+        """At most the sizes of these benefits in `block`, but for `error`; 0 of those alone that are 0."""
+
     def exact(self, rows: Array, columns: Array, values: Array) -> Exact:
         """The benefits of permitted pairs whose entries in `block` are `values`."""
 
@@ -80,6 +83,11 @@ class Matrix:
     def block(self, first: int, last: int) -> Block:
         """See `Benefits`. float32 stays what it is: it widens without error."""
         return block_of(self.weights, first, last, self._dtype if self._dtype.kind == "f" else np.float64)
+
+    def sizes(self, first: int, last: int) -> Block:
+        """See `Benefits`."""
+        block = self.block(first, last)
+        return block._replace(values=np.abs(block.values.astype(np.float64)))
 
     def exact(self, rows: Array, columns: Array, values: Array) -> Exact:
         """See `Benefits`."""
@@ -203,10 +211,9 @@ def smallest_sizes(benefits: Benefits, reject: Array) -> float:
     smallest = np.full(benefits.shape[0], np.inf)
 
     def look(first: int, last: int) -> None:
-        block = benefits.block(first, last)
-        sizes = np.abs(block.values.astype(np.float64))
-        sizes[sizes == 0] = np.inf
-        smallest[first:last] = -block.maxima(-sizes, -np.inf)
+        block = benefits.sizes(first, last)
+        block.values[block.values == 0] = np.inf
+        smallest[first:last] = -block.maxima(-block.values, -np.inf)
 
     over(benefits.ends(), look, unheard)
     if reject.size:

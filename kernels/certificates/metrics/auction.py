@@ -42,6 +42,11 @@ class Benefits:
         cut = np.maximum(np.abs(values) - error, TINY * (error > 0))
         return Block(-np.copysign(cut, values))
 
+    def sizes(self, first: int, last: int) -> Block:
+        """See `auction_floats.Benefits`."""
+        block = self.block(first, last)
+        return block._replace(values=np.abs(block.values))
+
     def exact(self, rows: Array, columns: Array, values: Array) -> Exact:
         """See `auction_floats.Benefits`."""
         known = self._costs.exact(rows, columns)

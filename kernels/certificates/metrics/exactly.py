@@ -170,17 +170,22 @@ def _read(array: Array) -> Array:
 def _overlaps(a: Array, b: Array) -> Known:
     """1 - intersection / union of boxes (k, 4); from 0 to 1 where areas are too small to tell.
 
-    Each axis of each pair has a unit of its own, in which the wider box is 1/2 to 1 wide: that changes no share.
+    Each axis of each pair has a unit of its own, in which the wider box is 1/2 to 1 wide: that changes no share. What
+    underflows in that unit is not nothing: whether boxes are apart, or one and the same, is asked of them as they came.
+    A share is at most that of the intersection's width in the wider box's, so one that underflows is below 2^-1000.
     """
     shared: list[Words] = []
     alone_a: list[Words] = []
     alone_b: list[Words] = []
     sides: list[tuple[Words, Words]] = []
+    apart, thin = np.zeros(len(a), bool), np.zeros(len(a), bool)
     for from_, to in ((0, 2), (1, 3)):
         start, end = np.maximum(a[:, from_], b[:, from_]), np.minimum(a[:, to], b[:, to])
         both = _difference(a[:, to], a[:, from_]), _difference(b[:, to], b[:, from_])
         _, power = np.frexp(np.maximum(both[0].high, both[1].high))
         shared.append(_times_power(_difference(end, start), -power))
+        apart |= end <= start
+        thin |= shared[-1].high == 0
         for box, alone in ((a, alone_a), (b, alone_b)):
             more = words.plus(_difference(box[:, to], end), _difference(start, box[:, from_]))
             alone.append(_times_power(more, -power))
@@ -189,11 +194,10 @@ def _overlaps(a: Array, b: Array) -> Known:
     only_a = words.plus(words.times(alone_a[0], sides[1][0]), words.times(shared[0], alone_a[1]))
     only_b = words.plus(words.times(alone_b[0], sides[1][1]), words.times(shared[0], alone_b[1]))
     outside = words.plus(only_a, only_b)
-    apart = (shared[0].high <= 0) | (shared[1].high <= 0)
     known = ~apart & (inside.high >= TOO_SMALL)
-    same = known & np.stack([part.high == 0 for part in (*alone_a, *alone_b)]).all(axis=0)
+    same = known & (a == b).all(axis=1)
     union = words.plus(outside, inside)
-    hardly = ~apart & ~known & (union.high >= LARGE)  # a share below TOO_SMALL over LARGE
+    hardly = ~apart & ~known & (thin | (union.high >= LARGE))  # a share below TOO_SMALL over LARGE
     share = words.over(outside, Words(np.where(known, union.high, 1.0), np.where(known, union.low, 0.0)))
     off = np.where(known, 64 * OFF * share.high + BOX_LOST, np.where(hardly, BOX_LOST, 0.5))
     high = np.where(known, share.high, np.where(apart | hardly, 1.0, 0.5))

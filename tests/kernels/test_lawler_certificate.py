@@ -217,3 +217,19 @@ def test_directions_of_rounding() -> None:
     assert rounded(Fraction(3, 4), -1) == rounded(Fraction(3, 4), 1) == 0.75
     assert rounded(Fraction(-1, 2**1080), -1) == -5e-324
     assert rounded(Fraction(-1, 2**1080), 1) == 0
+
+
+def test_multipliers_in_units_beyond_float64_are_left_out() -> None:
+    """A bound of -2^4000 was no float: OverflowError, where the answer was one."""
+    cost = np.zeros((9, 9, 9, 9))
+    every = np.arange(9)
+    cost[every[:, None], every, every[:, None], every] = 0.6
+    taken = np.random.default_rng(0).integers(-(2**40), 2**40, (9, 9, 9))
+    arrays = {"permutation": every, "rows": taken, "columns": taken, "prices": every, "exponent": np.array([-4000])}
+    for maximize in (False, True):  # a cost below 0 is rounded down to -1 of these units
+        problem = CARD.build({"cost": cost if maximize else -cost}, CARD.options(maximize=maximize))
+        found = CARD.certify(problem, Solution(Termination.OPTIMAL, "none", arrays))
+        assert found.holds
+        assert found.bound is not None
+        assert found.bound == pytest.approx(found.objective, rel=1e-9)
+        assert abs(Fraction(found.bound)) >= 9 * Fraction(0.6)

@@ -46,7 +46,7 @@ def test_widths_that_underflow_are_not_nothing(name: str, maximize: bool) -> Non
     card = SOLVERS["lap"]
     inputs, asked = {"x": x, "y": y}, {"metric": "iou", "maximize": maximize}
     problem = card.build(inputs, card.options(**asked))
-    arrays = {"assignment": np.zeros(1, np.int32), "u": np.zeros(1), "v": np.zeros(1)}
+    arrays: dict[str, Array] = {"assignment": np.zeros(1, np.int32), "u": np.zeros(1), "v": np.zeros(1)}
     found = card.certify(problem, Solution(Termination.OPTIMAL, "none", arrays))
     assert found.bound is not None
     assert found.objective is not None
@@ -62,7 +62,8 @@ def test_distances_that_underflow_are_sizes_too(metric: str) -> None:
     inputs["reject"] = np.array([TINY, -0.1])
     card = SOLVERS["auction"]
     problem = card.build(inputs, card.options(metric=metric))
-    arrays = {"assignment": np.array([-1, 0]), "prices": np.array([0.1 + 2.0**-56]), "profits": np.array([TINY, -0.1])}
+    prices = np.array([0.1 + 2.0**-56])
+    arrays = {"assignment": np.array([-1, 0]), "prices": prices, "profits": np.array([TINY, -0.1])}
     found = card.certify(problem, Solution(Termination.OPTIMAL, "none", arrays))
     assert found.holds
     assert found.gap_abs is not None

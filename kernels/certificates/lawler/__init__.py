@@ -27,6 +27,8 @@ from kernels.solution import Certificate, Number, Solution, Termination, unheard
 
 NEGLIGIBLE = Fraction(1, 10**9)
 """Of the sizes that an answer is judged by: how far from the bound an optimum may be, where costs were rounded."""
+FARTHEST_BOUND = 2**1000
+"""Multipliers that prove a bound below minus this are left out: costs are far smaller, and float64 ends near there."""
 
 
 def certify(problem: LawlerAssignment, solution: Solution, progress: Callable[[float], None] = unheard) -> Certificate:
@@ -67,8 +69,11 @@ def _bound(
     exponent = known.get("exponent")
     whole = whole_of(problem, exponent)
     agreed = exponent is not None and exponent.tolist() == [whole.exponent]  # else multipliers are in other units
-    found = level_one(whole, known if agreed else {}, progress)
-    return whole.worth(found), "lower bound: level-1 reformulation, from its multipliers", whole.hidden
+    found = whole.worth(level_one(whole, known if agreed else {}, progress))
+    if abs(found) > FARTHEST_BOUND:
+        whole = whole_of(problem)
+        found = whole.worth(level_one(whole, {}, progress))
+    return found, "lower bound: level-1 reformulation, from its multipliers", whole.hidden
 
 
 def _negligible(problem: LawlerAssignment, paid: list[Fraction], hidden: Fraction) -> Fraction:

@@ -5,7 +5,6 @@ with none of the certificates that answer jobs.
 """
 
 import json
-import math
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -16,23 +15,24 @@ import numpy as np
 from allot_client.files import Wanted, is_table, read_job
 from allot_client.tables import UnreadableTable
 
+from app.cli.answer_file import arrays_of, claim_of, document_of, object_of, once
 from app.cli.as_sent import as_kept, as_points_sent, digest_in, is_stated, widened
 from app.cli.solve import check_names, read_inputs, read_other
 from app.intake.json_arrays import array_from_lists
 from app.intake.json_bytes import array_from_bytes, is_packed
 from app.intake.json_ragged import is_ragged, is_series, one_after_the_other, ragged_from_lists
-from kernels import FORBIDDEN, SOLVERS, Array, Claim, Csr, InvalidProblem, Statement, recheck
+from kernels import FORBIDDEN, SOLVERS, Array, Csr, InvalidProblem, Statement, recheck
 from workers.store.codec import Form, InvalidUpload, decode
 from workers.store.digests import digest_of, digest_of_file
 from workers.store.layouts import BRAIN
 from workers.store.reference import form_of
 
-NUMBERS = ("bound", "gap_abs", "gap_rel", "max_violation")
-GROUPS = {group for card in SOLVERS.values() for group in card.groups.values()}
 MARKS = {True: "yes", False: "NO", None: "cannot tell"}
 LONGEST = 1 << 31
 STARTS = {name for card in SOLVERS.values() for name in card.warm_start.values()}
 CSR_PARTS = ("indptr", "indices", "values")
+UNREADABLE = (LookupError, ValueError, TypeError, AttributeError, AssertionError, ArithmeticError, RecursionError)
+"""What comes of an answer that is put together in another way than answers are."""
 Sources = dict[str, Path]
 """The file that an input came from, whole."""
 
@@ -40,21 +40,21 @@ Sources = dict[str, Path]
 def verify_file(args: Namespace) -> int:
     """Run the command; 0 when every statement holds, 1 when one does not or cannot be told, 2 for wrong input."""
     try:
-        document = _document(args.answer)
+        document = document_of(args.answer)
         inputs, options, sources = _problem(args.problem, document)
         check_names(inputs, SOLVERS[document["solver"]])
         inputs = as_points_sent(document, inputs)
         given = _given_options(args.option)
-        options |= given
+        options = _read_options(document, {**options, **given})
         claim = claim_of(document, arrays_of(document, args.arrays))
         statements = [*digests(document.get("input_digests") or {}, inputs, sources)]
         statements += _other_options(args.problem, document, given)
         statements += recheck(document["solver"], inputs, options, claim)
-        statements += _of_the_proof(document)
+        statements += _of_the_proof(document, options)
     except (InvalidProblem, InvalidUpload, UnreadableTable) as wrong:
         print(f"allot: {wrong}")
         return 2
-    except (KeyError, ValueError, TypeError, IndexError, AssertionError, ArithmeticError) as wrong:
+    except UNREADABLE as wrong:
         print(f"allot: {args.answer} does not fit this problem: {type(wrong).__name__}: {wrong}")
         return 2
     print(f"{document['solver']}: {claim.termination}, objective {claim.objective}, bound {claim.bound}")
@@ -65,41 +65,10 @@ def verify_file(args: Namespace) -> int:
     return 0 if held == len(statements) else 1
 
 
-def claim_of(document: Mapping[str, Any], arrays: Mapping[str, Array]) -> Claim:
-    """What a result document claims. Raises ValueError where a number that it states is none."""
-    certificate = document["certificate"]
-    facts = {**(document.get("facts") or {}), **(certificate.get("facts") or {})}
-    bound, gap_abs, gap_rel, violation = (certificate.get(name) for name in NUMBERS)
-    for stated in (document["objective"], bound, gap_abs, gap_rel, violation):
-        if isinstance(stated, float) and not math.isfinite(stated):
-            raise ValueError(f"it states {stated}, which is no number")
-    sentence = certificate.get("proved") or ""
-    if not isinstance(sentence, str):
-        raise ValueError(f"its sentence is {sentence!r:.80}, which is none")
-    word, objective = document["termination"], document["objective"]
-    return Claim(word, objective, bound, gap_abs, gap_rel, violation, arrays, facts, sentence)
-
-
-def _document(path: Path) -> dict[str, Any]:
-    try:
-        document = json.loads(path.read_text())
-    except (ValueError, UnicodeDecodeError) as error:
-        expected = "expected the answer as `--out answer.json` writes it, or as `--json` prints it"
-        raise InvalidProblem(str(path), f"is no JSON ({error}); {expected}") from error
-    needed = ("solver", "termination", "objective", "certificate")
-    if not isinstance(document, dict) or any(name not in document for name in needed):
-        raise InvalidProblem(str(path), f"is no result; expected an object with {', '.join(needed)}")
-    if document["solver"] not in SOLVERS:
-        raise InvalidProblem(
-            str(path), f"names the solver {document['solver']!r}; expected one of {', '.join(SOLVERS)}"
-        )
-    return document
-
-
 def _problem(given: list[str], document: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], Sources]:
     """Inputs by name, options, and the files: `name=file`, one file, or the JSON that was posted."""
     inputs: dict[str, Any] = {}
-    options: dict[str, Any] = dict(document.get("options") or {})
+    options = dict(object_of("options", document))
     sources: Sources = {}
     if any(map(_is_table, given)):  # read together, as they were for the answer: a workbook may hold all inputs
         wanted = Wanted(document["solver"], options)
@@ -108,7 +77,7 @@ def _problem(given: list[str], document: dict[str, Any]) -> tuple[dict[str, Any]
         name, equals, file = text.partition("=")
         path = Path(file if equals else text)
         if path.suffix == ".json":
-            posted = json.loads(path.read_text())
+            posted = json.loads(path.read_text(), object_pairs_hook=once)
             options = {**(posted.get("options") or {}), **options}
             for key, value in posted["inputs"].items():
                 inputs |= _listed(key, value, document, options)
@@ -141,18 +110,21 @@ def _other_options(problem: list[str], document: dict[str, Any], given: dict[str
             yield Statement(f"option {name}", False, words)
 
 
-def _of_the_proof(document: Mapping[str, Any]) -> Iterator[Statement]:
+def _of_the_proof(document: Mapping[str, Any], options: Mapping[str, Any]) -> Iterator[Statement]:
     """What `holds` and `verified` say where it cannot be so.
 
-    `verified` belongs to the words optimal and infeasible, and to a certificate whose facts do not deny it.
+    `verified` belongs to the words optimal and infeasible, and to a certificate whose facts do not deny it. `holds` is
+    null where no certificate was asked for.
     """
     certificate = document["certificate"]
     holds, verified = certificate.get("holds"), certificate.get("verified")
     if holds is False:
         yield Statement("holds", False, "the certificate says that this is no answer")
+    elif holds is not True and "holds" in certificate and not (holds is None and options.get("certificate") == "none"):
+        yield Statement("holds", False, f"{json.dumps(holds):.80} is stated, which says nothing of an answer")
     earns = document["termination"] in ("optimal", "infeasible") and holds is True
     earns &= (certificate.get("facts") or {}).get("verified") is not False
-    if verified not in (None, False) and not (verified is True and earns):
+    if not (verified is None or verified is False or (verified is True and earns)):
         words = f"{verified} is stated of an answer that is {document['termination']}, and its proof does not say so"
         yield Statement("verified", False, words)
 
@@ -216,6 +188,13 @@ def _numbers(name: str, data: Any, forbidden: float | None, integer: int | None 
     return array_from_lists(name, data, forbidden, LONGEST, integer)
 
 
+def _read_options(document: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as a job's are read, so that "false" is not true. Raises ValueError where one is none."""
+    read = SOLVERS[document["solver"]].options.model_validate(given)
+    found: dict[str, Any] = read.model_dump(mode="json", exclude_unset=True)
+    return found
+
+
 def _given_options(pairs: list[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for pair in pairs:
@@ -227,32 +206,6 @@ def _given_options(pairs: list[str]) -> dict[str, Any]:
         except ValueError:
             found[name] = text
     return found
-
-
-def arrays_of(document: Mapping[str, Any], beside: Path | None) -> dict[str, Array]:
-    """The answer's arrays: those of the npz, and those that stand in the document."""
-    found: dict[str, Array] = {}
-    if beside is not None:
-        decoded = decode(beside, Form(format="npz"), field=str(beside))
-        found = dict(decoded) if isinstance(decoded, dict) else {beside.stem: decoded}  # type: ignore[dict-item]
-    shown = {name: value for name, value in document.items() if name not in GROUPS}
-    for group in GROUPS:
-        shown |= document.get(group) or {}
-    for name, value in shown.items():
-        if name in found:
-            continue
-        if isinstance(value, dict) and "blob" in value:
-            raise InvalidProblem(name, "is not in the document; expected --arrays with the result as npz")
-        if isinstance(value, list):
-            found[name] = np.array(_with_nan(value))
-    return found
-
-
-def _with_nan(value: Any) -> Any:
-    """Lists with NaN for null, which says in a potential that a line has no mass."""
-    if isinstance(value, list):
-        return [_with_nan(one) for one in value]
-    return math.nan if value is None else value
 
 
 def digests(stated: Mapping[str, Any], inputs: Mapping[str, Any], sources: Sources) -> Iterator[Statement]:

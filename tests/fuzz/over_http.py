@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import numpy as np
 
-from app.cli.verify import arrays_of, claim_of
+from app.cli.answer_file import arrays_of, claim_of
 from kernels import Array, Csr
 from kernels.certificates.exact.statement import permitted
 from tests.fuzz.case import Case

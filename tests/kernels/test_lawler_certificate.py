@@ -233,3 +233,13 @@ def test_multipliers_in_units_beyond_float64_are_left_out() -> None:
         assert found.bound is not None
         assert found.bound == pytest.approx(found.objective, rel=1e-9)
         assert abs(Fraction(found.bound)) >= 9 * Fraction(0.6)
+
+
+def test_places_between_places_are_no_permutation() -> None:
+    """`allot verify` took 1.5 for 1."""
+    cost = np.zeros((2, 2, 2, 2))
+    for places, is_one in (([0, 1], True), ([0, 1.5], False), ([0.0, 1.0], False)):
+        said = recheck("lawler", {"cost": cost}, {}, Claim("optimal", 0.0, 0.0, 0.0, 0.0, 0.0, {
+            "permutation": np.array(places),
+        }))  # fmt: skip
+        assert all(one.holds for one in said) is is_one

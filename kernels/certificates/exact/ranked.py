@@ -31,7 +31,7 @@ def check(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Stat
         return [Statement("answer", False, wrong)]
     sign, sums = -1 if maximize else 1, [assignment.total(cost, one) for one in pairs]
     first = claim.arrays.get("assignment")
-    if first is not None and first.tolist() != claim.arrays["assignments"].tolist()[0]:
+    if first is None or first.tolist() != claim.arrays["assignments"].tolist()[0]:
         return [Statement("answer", False, "`assignment` is not the first of the list")]
     said = [Statement("answer", True, f"{len(pairs)} different assignments, no line twice, none forbidden")]
     said.append(Statement("order", all(sign * a <= sign * b for a, b in pairwise(sums)), "from the best on"))

@@ -45,7 +45,9 @@ class Claim:
 
 
 def rational(value: Any) -> Fraction:
-    """A stated number, exactly."""
+    """A stated number, exactly. Raises TypeError where a text or a word of logic stands in its place."""
+    if isinstance(value, str | bool | np.bool_):
+        raise TypeError(f"{value!r:.80} is no number")
     return Fraction(value.item() if isinstance(value, np.generic) else value)
 
 

@@ -63,7 +63,7 @@ def check(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Stat
     fixed = {int(one): int(place) for one, place in (options.get("fixed") or {}).items()}
     costs = Costs(np.asarray(inputs["cost"]), bool(options.get("maximize", False)), fixed)
     given = claim.arrays.get("permutation")
-    p = [] if given is None else [int(one) for one in given.tolist()]
+    p = [] if given is None or given.dtype.kind not in "iu" else given.tolist()
     if sorted(p) != list(range(costs.n)):
         return [Statement("answer", False, f"it is no permutation of {costs.n} places")]
     if any(p[one] != place for one, place in fixed.items()):

@@ -248,3 +248,14 @@ def test_slow_check_sees_strengths_that_were_not_asked() -> None:
     none = recheck("uot", inputs, {**options, "certificate": "none"}, claim)
     assert [one.holds for one in none] == [None]
     assert isinstance(inputs["cost"], Csr)
+
+
+def test_slow_check_holds_an_optimum_against_the_gap() -> None:
+    """It asked this of `gap_reached` alone."""
+    inputs, options = SMALL["left open"]
+    problem, solution = answered(inputs, **options)
+    moved = replace(solution, arrays={**solution.arrays, "f": solution.arrays["f"] - 1.0})
+    claim = replace(claim_of(moved, CARD.certify(problem, moved)), termination="optimal")
+    assert claim.gap_rel is not None
+    assert claim.gap_rel > 1e-3
+    assert [one.name for one in recheck("uot", inputs, options, claim) if one.holds is False] == ["gap reached"]

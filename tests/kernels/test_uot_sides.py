@@ -401,3 +401,50 @@ def test_an_objective_below_the_normal_numbers_may_be_one_of_the_smallest_above(
     numbers = (found.objective, found.bound, found.gap_abs, found.gap_rel, found.max_violation)
     said = recheck("uot", inputs, options, Claim(word, *numbers, solution.arrays, found.facts))
     assert [one.holds for one in said if one.name == "objective"] == [True]
+
+
+@pytest.mark.parametrize("termination", [Termination.OPTIMAL, Termination.GAP_REACHED])
+def test_mass_that_is_not_moved_makes_no_plan_optimal(termination: Termination) -> None:
+    """1e-9 of what all of it would cost was 1e-3 here, and a price of -1e300 allows any gap: 3e-6 was optimal."""
+    inputs: Inputs = {"cost": np.array([[3.0, 1.0]]), "a": np.array([1e6]), "b": np.array([2e-6, 2e-6])}
+    options = {"method": "exact", "mass": 1e-6}
+    problem = CARD.build(inputs, CARD.options(**options))
+    arrays = {"plan": np.array([[1e-6, 0.0]]), "f": np.zeros(1), "g": np.array([0.0, -1e300])}
+    found = CARD.certify(problem, Solution(termination, "none", arrays))
+    assert found.objective == pytest.approx(3e-6)
+    assert found.termination is Termination.CONVERGED
+    numbers = found.objective, found.bound, found.gap_abs, found.gap_rel, found.max_violation
+    said = recheck("uot", inputs, options, Claim("converged", *numbers, arrays, found.facts, found.proved))
+    assert all(one.holds for one in said)
+    said = recheck("uot", inputs, options, Claim("optimal", *numbers, arrays, found.facts))
+    assert {one.name for one in said if not one.holds} == {"optimal"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "exact", "mass_share": 0.5},
+        {"method": "exact", "marginals": "tv", "reg_m": [0.3, 0.4]},
+        {"reg": 0.1, "marginals": "tv", "reg_m": [0.3, 0.4]},
+        {"reg": 0.1, "marginals": "l2", "reg_m": [2.0, 1.0]},
+        {"reg": 0.1, "mass_share": 0.5},
+    ],
+)
+@pytest.mark.parametrize("seed", range(4))
+def test_numbers_a_little_better_than_what_is_proved_are_found(options: dict[str, Any], seed: int) -> None:
+    """Objectives 2^-52 of the terms too small, and bounds 2^-40 of them too large, passed `allot verify`."""
+    rng = np.random.default_rng(seed)
+    inputs: Inputs = {"cost": rng.random((3, 4)), "a": rng.random(3), "b": rng.random(4)}
+    solution, found = prove(inputs, **options)
+    assert found.objective is not None
+    assert found.bound is not None
+    word, facts = str(found.termination or solution.termination), {**solution.facts, **found.facts}
+
+    def wrong(objective: float, bound: float) -> set[str]:
+        claim = Claim(word, objective, bound, found.gap_abs, None, found.max_violation, solution.arrays, facts)
+        return {one.name for one in recheck("uot", inputs, options, claim) if one.holds is False}
+
+    assert not wrong(found.objective, found.bound)
+    assert "bound" in wrong(found.objective, found.bound + 2.0**-41 * found.objective)
+    if "method" in options:  # with entropy float64 knows less of the plan's value
+        assert "objective" in wrong(math.nextafter(found.objective * (1 - 2.0**-53), 0), found.bound)

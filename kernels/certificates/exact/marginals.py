@@ -20,7 +20,10 @@ from kernels.problems.arrays import Array
 from kernels.problems.worked_out import worked_out
 
 ROUNDED = Fraction(1, 1 << 40)
-"""Of the sizes of the terms: how far a stated number may be above what it bounds from below is rounded to."""
+"""Of the sizes of the terms: the largest gap of floats that leaves the word optimal, and how much an objective may be
+above the plan's value."""
+SURE = Fraction(1001, 10**12)
+"""Of the objective or the data: the same. The certificate's own is a billionth, of sums that it rounds."""
 ZERO = Fraction(0)
 LEAST = Fraction(1, 1 << 1074)
 """The smallest float64: what rounding a number below the normal ones may add."""
@@ -82,6 +85,14 @@ class Held:
         away = [abs(p - w) for p, w in zip(sums, self.masses[side], strict=True)]
         r = self.strengths[side]
         return r * sum(away, ZERO) if self.kind == "tv" else r / 2 * sum((one * one for one in away), ZERO)
+
+    def natural(self) -> Fraction:
+        """What is to be moved at the smallest cost that is not 0, or what an empty plan pays where that is less."""
+        least = min((abs(c) for row in self.cost for c in row if c), default=ZERO)
+        if self.kind == "partial":
+            return self.mass * least
+        nothing = (self.paid(k, [ZERO] * len(side)) for k, side in enumerate(self.masses))
+        return min(sum(self.masses[0], ZERO) * least, sum(nothing, ZERO))
 
     def broken(self, sums: list[list[Fraction]]) -> Fraction:
         """The mass by which the limits and the sum of a part of the mass are missed."""
@@ -209,10 +220,10 @@ def _numbers(
     if claim.objective is not None:
         words = f"{claim.objective} is stated, the plan's value is {plain(value)}"
         over = max(slack, abs(value) / 10**6, LEAST)
-        close = value - Fraction(size, 1 << 52) <= rational(claim.objective) <= value + over
+        close = value <= rational(claim.objective) <= value + over
         said.append(Statement("objective", close, words))
     if claim.bound is not None:
-        true = bound is not None and rational(claim.bound) <= bound + slack
+        true = bound is not None and rational(claim.bound) <= bound
         found = "nothing" if bound is None else plain(bound)
         said.append(Statement("bound", true, f"{claim.bound} is stated, the potentials prove {found}"))
     if claim.objective is not None and claim.bound is not None:
@@ -227,7 +238,8 @@ def _numbers(
         said.append(Statement("gap reached", near, f"{claim.gap_rel} is stated, {float(asked)} was asked"))
     elif claim.optimal:
         gap = None if claim.gap_abs is None else rational(claim.gap_abs)
-        earned = gap is not None and (gap == 0 or (not held.whole and gap <= ROUNDED * size))
+        judged = max(abs(rational(claim.objective or 0)), held.natural())
+        earned = gap is not None and (gap == 0 or (not held.whole and gap <= min(ROUNDED * size, SURE * judged)))
         said.append(Statement("optimal", earned, f"a gap of {claim.gap_abs} is stated"))
     return said
 

@@ -26,8 +26,6 @@ DIGITS = Context(prec=60, Emin=-999999, Emax=999999, traps=[])
 ERROR = Decimal("1e-40")
 FAR = 2_000_000
 """exp of minus more is below 10^-800,000 and taken as 0, which no other number here is near; of more, infinite."""
-ROUNDED = Fraction(1, 2**52)
-"""Of the sizes of its terms: how far an objective may lie below the plan's value; its gap must cover that as well."""
 CLOSE = Fraction(1, 10**6)
 """The same above the plan's value: an objective is rounded up, by more where exp amplifies the errors of potentials."""
 
@@ -156,7 +154,7 @@ def _numbers(claim: Claim, value: Sum, bound: Sum | None, price: Decimal) -> lis
     if claim.objective is not None:
         stated, size, words = rational(claim.objective), Fraction(value.size), f"{claim.objective} is stated, "
         words += f"the plan costs {plain(value.low)}"
-        said.append(Statement("objective", value.low - size * ROUNDED <= stated, words))
+        said.append(Statement("objective", value.low <= stated, words))
         close = stated <= value.high + size * CLOSE + 2 * Fraction(price)
         said.append(Statement("objective close", close, words))
     if claim.bound is not None:

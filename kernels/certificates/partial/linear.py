@@ -276,10 +276,22 @@ def _optimal(problem: MarginalTransport, objective: Number | None, gap: Number |
         return False
     if problem.whole or gap == 0:
         return gap == 0
+    return Fraction(gap) <= SMALL * sizes and Fraction(gap) <= SURE * max(abs(Fraction(objective)), _natural(problem))
+
+
+def _natural(problem: MarginalTransport) -> Fraction:
+    """The scale of an objective, from the data alone: all that is to be moved at the smallest cost that is not 0.
+
+    Where nothing has to be moved, it is at most what an empty plan pays, which no optimum is above.
+    """
     entries = np.where(problem.permitted & (problem.cost != 0), np.abs(problem.cost.astype(np.float64)), np.inf)
     least = float(entries.min())
-    data = Fraction(problem.a.sum(dtype=np.float64).item()) * Fraction(least) if np.isfinite(least) else Fraction(0)
-    return Fraction(gap) <= SMALL * sizes and Fraction(gap) <= SURE * max(abs(Fraction(objective)), data)
+    if not np.isfinite(least):
+        return Fraction(0)
+    if problem.kind == "partial":
+        return Fraction(problem.mass) * Fraction(least)
+    nothing = (Side(problem, k, np.zeros(n)).paid(Exact.of(np.zeros(n))) for k, n in enumerate(problem.shape))
+    return min(Fraction(problem.a.sum(dtype=np.float64).item()) * Fraction(least), sum(nothing, Fraction(0)))
 
 
 def words(problem: MarginalTransport, settled: bool, arithmetic: str) -> str:

@@ -18,7 +18,6 @@ from kernels.certificates.exact.statement import Claim, Inputs, Statement, gap_s
 from kernels.certificates.exact.transport import (
     CLOSE,
     DIGITS,
-    ROUNDED,
     Plan,
     Problem,
     Sum,
@@ -111,7 +110,7 @@ def _numbers(problem: Stored, plan: Plan, claim: Claim) -> list[Statement]:
     if claim.objective is not None:
         stated, size = rational(claim.objective), Fraction(value.size)
         words = f"{claim.objective} is stated, the plan costs {plain(value.low)}"
-        said.append(Statement("objective", value.low - size * ROUNDED <= stated, words))
+        said.append(Statement("objective", value.low <= stated, words))
         said.append(Statement("objective close", stated <= value.high + size * CLOSE + 2 * price + LITTLE, words))
     if claim.bound is not None:
         found = "nothing" if bound is None else plain(bound.high)
@@ -144,7 +143,7 @@ def _marginal(problem: Stored, plan: Plan, side: int, shown: Array) -> Statement
 
 def _reached(claim: Claim, options: Mapping[str, Any]) -> list[Statement]:
     """Whether the gap is as small as was asked, where the answer says so."""
-    if claim.termination != "gap_reached":
+    if claim.termination not in ("gap_reached", "optimal"):
         return []
     if claim.gap_abs is None or claim.objective is None or claim.bound is None:
         return [Statement("gap reached", False, "the gap was reached, it says, without an objective and a bound")]

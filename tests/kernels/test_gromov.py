@@ -1,6 +1,7 @@
 """Gromov-Wasserstein on each device: what a coupling is worth, how it compares, and what its bound is worth."""
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -262,6 +263,10 @@ def test_a_far_point_does_not_hide_what_near_ones_cost() -> None:
     assert certificate.holds
     assert certificate.gap_rel == 1
     assert certificate.termination is Termination.CONVERGED
+    claim = replace(claim_of(Solution(Termination.CONVERGED, "", {"plan": plan}), certificate), proved="")
+    for word, is_wrong in (("converged", False), ("optimal", True)):
+        said = recheck("gromov", {"x": points, "y": points}, {}, replace(claim, termination=word))
+        assert any(one.name == "optimal" and one.holds is False for one in said) is is_wrong
 
 
 @pytest.mark.parametrize("points", [True, False])

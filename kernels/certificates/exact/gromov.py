@@ -6,6 +6,7 @@ float64. Distances of points are those that float64 makes of them.
 
 from collections.abc import Mapping
 from fractions import Fraction
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ CLOSE = Fraction(1, 10**9)
 """Of the sizes that an objective is a difference of: how far above the plan's own it may be stated."""
 OPTIMAL = Fraction(11, 10**12)
 """Of the sizes that an objective is a difference of: 1e-11 and a tenth for rounding, for an optimum."""
+SURE = Fraction(11, 10**10)
+"""The same of the objective, or of the smallest distances and costs: dear ones that cancel may not hide the others."""
 
 
 class Problem:
@@ -62,6 +65,15 @@ class Problem:
                 Fraction(0),
             )
         return value, size
+
+    def least(self) -> Fraction:
+        """Of each space the smallest size but 0 times the middle one, and the smallest cost but 0."""
+        found = Fraction(0)
+        for matrix in (self.x, self.y):
+            sizes = [abs(value) for row in matrix for value in row if value]
+            found += self.alpha * min(sizes) * median(sizes) if sizes else Fraction(0)
+        costs = [abs(value) for row in self.cost or [] for value in row if value]
+        return found + (self.rest * min(costs) if costs else Fraction(0))
 
     def moved(self, off: Fraction) -> Fraction:
         """What sums that are off by so much may cost: three times that of the dearest entries, in both parts."""
@@ -132,7 +144,8 @@ def check(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Stat
     said.append(_bound(problem, claim))
     said += gap_statements(claim, value)
     if claim.optimal:
-        close = claim.gap_abs is not None and rational(claim.gap_abs) <= OPTIMAL * size + Fraction(1, 10**250)
+        most = min(OPTIMAL * size, SURE * max(abs(value), problem.least())) + Fraction(1, 10**250)
+        close = claim.gap_abs is not None and rational(claim.gap_abs) <= most
         said.append(Statement("optimal", close, f"the gap is {claim.gap_abs}, the sizes are {float(size):.3g}"))
     if claim.termination == "gap_reached":
         asked = Fraction(options.get("tolerance", 1e-9))

@@ -75,6 +75,9 @@ def arrays_of(document: Mapping[str, Any], beside: Path | None) -> dict[str, Arr
     if beside is not None:
         decoded = decode(beside, Form(format="npz"), field=str(beside))
         found = dict(decoded) if isinstance(decoded, dict) else {beside.stem: decoded}  # type: ignore[dict-item]
+        texts = [name for name, one in found.items() if isinstance(one, np.ndarray) and one.dtype.kind not in "biuf"]
+        if texts:
+            raise ValueError(f"{texts[0]} holds {found[texts[0]].dtype}; expected numbers")
     shown = {name: value for name, value in document.items() if name not in GROUPS}
     for group in GROUPS:
         shown |= document.get(group) or {}

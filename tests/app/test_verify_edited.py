@@ -103,3 +103,17 @@ def test_options_are_read_as_those_of_a_job(tmp_path: Path, capsys: Printed, pro
     for word, status in (("false", 0), ("False", 0), ("true", 1), ("perhaps", 2)):
         asked = ["--option", f"maximize={word}"]
         assert judged(tmp_path, capsys, json.dumps(document), *problem["lap"], *asked)[0] == status, word
+
+
+def test_arrays_of_more_problems_and_of_texts_are_refused(tmp_path: Path, capsys: Printed) -> None:
+    """What came behind the last problem was not looked at, and the text "0.5" in a file of arrays was a number."""
+    np.save(tmp_path / "cost.npy", np.array([COST, COST[::-1]]))
+    costs = f"cost={tmp_path / 'cost.npy'}"
+    assert main(["solve", costs, "--solver", "lap", "--json"]) == 0
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert judged(tmp_path, capsys, json.dumps(document), costs)[0] == 0
+    assignment = np.array(document.pop("assignment"))
+    arrays = ["--arrays", str(tmp_path / "result.npz")]
+    for given, status in ((assignment, 0), (np.concatenate([assignment] * 2), 1), (assignment.astype("U4"), 2)):
+        np.savez(tmp_path / "result.npz", assignment=given, u=np.array(document["duals"]["u"]))
+        assert judged(tmp_path, capsys, json.dumps(document), costs, *arrays)[0] == status

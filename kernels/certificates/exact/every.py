@@ -82,8 +82,11 @@ def _one(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Claim) 
 
 def _batch(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Statement]:
     """Each problem of a batch by itself: what the facts list of it."""
-    said = []
-    for k, part in enumerate(problems_of(claim, len(inputs["cost"]))):  # type: ignore[arg-type]
+    said, count = [], len(inputs["cost"])  # type: ignore[arg-type]
+    for name, array in claim.arrays.items():
+        if array.shape[int(name.endswith("_finer")) :][:1] != (count,):
+            return [Statement("answer", False, f"{name} has the shape {array.shape}, and there are {count} problems")]
+    for k, part in enumerate(problems_of(claim, count)):
         given = problem_of(inputs, k)
         rows, columns = given["cost"].shape
         arrays = {name: _own(name, array, k, rows, columns) for name, array in claim.arrays.items()}

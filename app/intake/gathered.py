@@ -19,7 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from app.http.refusal import Invalid, fault
 from app.intake.document import allowed_inputs
 from app.intake.json_ragged import is_series, one_after_the_other
-from app.intake.multipart import Part
+from app.intake.keeper import Keeper
 from app.intake.parsed import Parsed
 from app.intake.reading import in_place, outlined, read_upload
 from app.intake.visit import Visit
@@ -30,7 +30,7 @@ from workers.store.doors import NotOpen
 from workers.store.handles import Handle, hand
 from workers.store.in_place import handle_of
 from workers.store.inline import is_inline
-from workers.store.reference import CSR_PARTS, FIELDS, NOTES, form_of, frozen, of_array, written
+from workers.store.reference import CSR_PARTS, FIELDS, NOTES, form_of, frozen, names, of_array, written
 from workers.store.unpack import Scratch
 from workers.store.upload import Writer
 
@@ -111,7 +111,7 @@ async def gather(parsed: Parsed, outlines: bool = False) -> Gathered:
 
 def _warm(parsed: Parsed, job_id: str) -> dict[str, Source]:
     """The arrays of an earlier answer that this solver can start from."""
-    card, desk, owner = parsed.card, parsed.visit.desk, parsed.visit.owner
+    card, desk, owner, keeper = parsed.card, parsed.visit.desk, parsed.visit.owner, Keeper(parsed.visit)
     try:
         arrays = desk.jobs.result(job_id, owner)["arrays"]
     except (UnknownJob, Expired, JobFailed) as wrong:
@@ -122,7 +122,7 @@ def _warm(parsed: Parsed, job_id: str) -> dict[str, Source]:
             reference = written(arrays[array])
             value = desk.store.open_array(reference, owner)
             if is_inline(reference):
-                found[name] = Source(value, partial(desk.store.put, value, owner), partial(of_array, value))
+                found[name] = Source(value, partial(keeper.put, value), partial(of_array, value))
             else:
                 found[name] = Source(value, partial(InputRef, reference))
     if not found:
@@ -133,30 +133,6 @@ def _warm(parsed: Parsed, job_id: str) -> dict[str, Source]:
     return found
 
 
-class _Keeper:
-    """Keeps the files of one request. It knows nothing of the hand: arrays that hold on to what holds on to them would
-    stay until the collector comes, which is seldom."""
-
-    def __init__(self, visit: Visit) -> None:
-        self._store, self._owner, self._laid = visit.desk.store, visit.owner, visit.laid
-        self._timed = visit.timed
-        self._kept: set[str] = set()
-
-    def keep(self, part: Part, reading: Reading) -> InputRef:
-        """Keep the file, once however many inputs are read from it."""
-        if part.name not in self._kept:
-            if part.sink.is_long:
-                with self._timed("hash"):
-                    part.sink.flush()
-            if self._laid.wanted:
-                how = self._laid.counted, not self._laid.at_once
-                self._laid.names.append(self._store.lay(part.sink, self._owner, *how))
-            else:
-                self._store.adopt(part.sink, self._owner)
-            self._kept.add(part.name)
-        return frozen(part.sink.digest, reading)
-
-
 class _Hand:
     """Collects the inputs of one request."""
 
@@ -165,7 +141,7 @@ class _Hand:
         self._store, self._owner = parsed.visit.desk.store, parsed.visit.owner
         self._outlines = outlines
         self._unused = set(self._parts)
-        self._keeper = _Keeper(parsed.visit)
+        self._keeper = Keeper(parsed.visit)
         self._brought: dict[tuple[str, str], str] = {}
         self.sources: dict[str, Source] = {}
         self.texts: dict[str, str] = {}
@@ -218,7 +194,7 @@ class _Hand:
         return source
 
     def _kept_later(self, value: Array | Csr) -> Source:
-        return Source(value, partial(self._store.put, value, self._owner), partial(of_array, value))
+        return Source(value, partial(self._keeper.put, value), partial(of_array, value))
 
     async def _csr(self, field: str, given: Mapping[str, Any]) -> Source:
         """A sparse matrix in its three arrays."""
@@ -269,7 +245,8 @@ class _Hand:
                 raise InvalidProblem(field, str(wrong)) from None
             if writer.size == 0:
                 raise InvalidProblem(field, f"names {name[:80]!r}, which is empty; expected the bytes of an array")
-            self._store.adopt(writer, self._owner)
+            self._store.adopt(writer, self._owner, brought=True)
+            self._visit.laid.brought += names({"": {"blob": writer.digest}}, self._owner)
             return writer.digest
 
     async def _blob(self, field: str, digest: str, form: Form) -> Found:

@@ -104,7 +104,8 @@ async def _counted(built: Built, travellers: set[str], counting: Counting, reply
     visit, job = built.visit, None
     visit.laid.counted = visit.laid.at_once = True
     try:
-        job, job_id = await visit.desk.entry.submit(_submission(built, *_named(built, travellers), reply), counting)
+        submission = _submission(built, *_named(built, travellers), reply, counting)
+        job, job_id = await visit.desk.entry.submit(submission, counting)
     finally:
         if counting.may_be:  # and the job may be there, whatever was heard of it
             await _laid(built, travellers, job)
@@ -130,7 +131,13 @@ async def _laid(built: Built, travellers: set[str], job: Job | None) -> None:
         raise
 
 
-def _submission(built: Built, inputs: dict[str, InputRef], named: dict[str, InputRef], reply: str | None) -> Submission:
+def _submission(
+    built: Built,
+    inputs: dict[str, InputRef],
+    named: dict[str, InputRef],
+    reply: str | None,
+    counting: Counting | None = None,
+) -> Submission:
     request = built.request
     said = built.options.model_fields_set
     options = built.options.model_dump(mode="json", exclude_unset=True) if said else {}
@@ -150,6 +157,7 @@ def _submission(built: Built, inputs: dict[str, InputRef], named: dict[str, Inpu
         priority=request.priority,
         reply=reply,
         derived=built.derived,
+        brought=built.visit.laid.brought if counting is None else counting.names,
         spent_ms={station: brief(spent) for station, spent in built.visit.spent_ms.items()},
     )
 

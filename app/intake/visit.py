@@ -57,12 +57,14 @@ class Laid:
         counted: they are all counted as their owner's.
         at_once: the event loop lays them, and waits for nobody.
         names: what is to be settled before anybody is told that it is kept.
+        brought: names of the blobs that were kept for the job, each as often as it was.
     """
 
     wanted: bool = False
     counted: bool = False
     at_once: bool = False
     names: list[str] = field(default_factory=list)
+    brought: list[str] = field(default_factory=list)
 
 
 def brief(ms: float) -> float:

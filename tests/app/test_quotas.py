@@ -110,6 +110,29 @@ def test_bytes_are_refused_with_how_to_free_them(place: Place, tmp_path: Path) -
     assert upload(place.ann, 2.0).status_code == 201
 
 
+@pytest.mark.parametrize("prefer", [{}, {"Prefer": "wait=0.1"}])
+@pytest.mark.parametrize("form", ["part", "json"])
+def test_inputs_of_a_job_count_no_longer_once_it_is_deleted(
+    place: Place, tmp_path: Path, prefer: dict[str, str], form: str
+) -> None:
+    def stored() -> float:
+        place.app.state.store.sweep()
+        return place.jobs.quotas.used("ann")["bytes_store"]
+
+    before, cost = stored(), np.random.default_rng(7).random((200, 200))
+    if form == "json":
+        job = {"solver": "lap", "inputs": {"cost": cost.tolist()}, "keep_inputs": True}
+        made = place.ann.post("/v1/jobs", json=job, headers=prefer)
+    else:
+        np.save(tmp_path / "c.npy", cost)
+        body = {"job": b'{"solver": "lap"}', "cost": (tmp_path / "c.npy").read_bytes()}
+        made = place.ann.post("/v1/jobs", files=body, headers=prefer)
+    assert made.status_code == 202, made.text
+    assert stored() > before + cost.nbytes
+    assert place.ann.delete(f"/v1/jobs/{made.json()['id']}").status_code == 204
+    assert stored() == before
+
+
 def test_requests_a_second_of_one_owner_change_while_it_runs(place: Place) -> None:
     give(place, requests_per_s=0.01)
     answers = [place.ann.get("/v1/solvers").status_code for _ in range(4)]

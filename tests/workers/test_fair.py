@@ -35,7 +35,7 @@ class Office:
             "device": "cpu",
             "time_limit_s": 1,
         } | more
-        assert self.records.submit(job_id, record, [], "", self.limits)[0] == "created"
+        assert self.records.submit(job_id, record, ([], []), "", self.limits)[0] == "created"
         return job_id
 
     def take(self, most: int = 1, idle_s: float = 0.0) -> list[Order]:

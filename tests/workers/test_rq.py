@@ -50,7 +50,7 @@ class Taker:
         record |= {"form": "-", "priority": 0, "seconds": 1, "result_ttl_s": 60, "created_at": time.time(), **more}
         record |= {"inputs": "{}", "options": "{}", "device": "cpu", "time_limit_s": 1}
         for job_id in job_ids:
-            assert self.records.submit(job_id, record, [], "", self.limits)[0] == "created"
+            assert self.records.submit(job_id, record, ([], []), "", self.limits)[0] == "created"
 
     def orders(self, most: int = 1) -> list[Order]:
         token = f"token{time.monotonic_ns()}"

@@ -13,11 +13,11 @@ for _, digest in ipairs(held) do
   end
 end
 if seen[3] and not again and seen[3] ~= name then
-  redis.call('SREM', 'allot:refs:' .. seen[3], id)
-  redis.call('ZADD', 'allot:blobs', 'LT', redis.call('TIME')[1], seen[3])
+  release(id, seen[3], redis.call('TIME')[1])
 end
 kept[#kept + 1] = name
 hold(id, {name})
+has_brought({name})
 redis.call('HSET', key(id), 'note', ARGV[3], 'note_name', name, 'digests', cjson.encode(kept))
 publish(id, seen[5], redis.call('HINCRBY', key(id), 'version', 1))
 return 1

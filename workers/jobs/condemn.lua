@@ -17,6 +17,7 @@ for i = 2, #ARGV do
     local size, owner = string.match(redis.call('HGET', 'allot:sizes', name) or '', '^(%d+) (.+)$')
     if size and size ~= '0' then redis.call('HINCRBY', 'allot:kept:' .. owner, 'store', '-' .. size) end
     redis.call('HDEL', 'allot:sizes', name)
+    redis.call('HDEL', 'allot:brought', name)
     redis.call('ZREM', 'allot:blobs', name)
     redis.call('SET', condemned, 1, 'EX', 60)
     gone[#gone + 1] = name

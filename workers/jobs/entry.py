@@ -40,7 +40,7 @@ class BeingDeleted(Exception):
 
 @dataclass
 class Counting:
-    """Blobs that are to be counted as an owner's, as `Store` does before it gives bytes their name.
+    """Blobs of a job that are to be counted as its owner's, as `Store` does before it gives bytes their name.
 
     Attributes:
         sizes: bytes of each, by digest.
@@ -57,12 +57,17 @@ class Counting:
     spare: int
     may_be: bool = False
 
+    @property
+    def names(self) -> list[str]:
+        """What the blobs are called."""
+        return [name_of(digest, self.owner) for digest in self.sizes]
+
     def told(self, now: float, quota: Quota) -> list[Argument]:
         """What `keep` is given."""
         share = quota.share_of(self.free, self.spare)
         each = chain[Argument](*((name_of(digest, self.owner), size) for digest, size in self.sizes.items()))
         self.may_be = True
-        return [self.owner, now + self.seconds, quota.bytes, *share, *each]
+        return [self.owner, now + self.seconds, quota.bytes, *share, "1", *each]
 
     def heard(self, answer: int, quota: Quota) -> None:
         """Take what `keep` answers. Raises QuotaFull, StoreFull, BeingDeleted."""

@@ -24,6 +24,7 @@ local function finish_one(id, execution, state, said, document, digests)
       for _, digest in ipairs(digests) do held[#held + 1] = digest end
       set('digests', cjson.encode(held))
       hold(id, digests)
+      has_brought(digests)
     end
     redis.call('SET', 'allot:result:' .. id, document)
   end

@@ -3,7 +3,7 @@
 import json
 import os
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -55,13 +55,14 @@ class Granted:
 
 @dataclass(slots=True)  # nobody changes one; frozen, it takes three times as long to make
 class Fresh:
-    """What SUBMIT needs: `held` are the names of the blobs that the job holds, `data` the arrays that it brings."""
+    """What SUBMIT needs: `held` are the names of the blobs that the job holds, and of those that were kept for it, each
+    as often as it was; `data` are the arrays that it brings."""
 
     job_id: str
     submission: Submission
     references: dict[str, InputRef]
     record: dict[str, Any]
-    held: list[str]
+    held: tuple[list[str], Sequence[str]]
     data: str
     granted: Granted
 
@@ -120,7 +121,7 @@ def fresh(submission: Submission, settings: Settings, granted: Granted, now: flo
     """The job of a submission that says its queue, within what its owner is granted."""
     references, data = apart(submission.inputs)
     record = _record(submission, references, settings, granted.quota, now)
-    held = names(references, submission.owner)
+    held = names(references, submission.owner), submission.brought
     return Fresh(_new_id(), submission, references, record, held, data, granted)
 
 

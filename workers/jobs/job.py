@@ -39,6 +39,7 @@ Redis keys (all ours start with allot:, RQ's with rq:):
     allot:seconds:{solver}:{device} string  histograms of how long jobs take: seconds.py
     allot:blob:{name}      hash    owner -> until when they keep it; names.name_of makes a name of digest and owner
     allot:refs:{name}      set     ids of the jobs that hold it; allot:blobs zset of names by next look
+    allot:brought          hash    names of blobs that came with jobs alone: drawn in keep.lua
     allot:quota:{owner} and others limits of owners, and what they have: drawn in quotas.lua
 """
 
@@ -83,7 +84,8 @@ class Submission:
     `Jobs.assess` answered; without `queue`, `Jobs.submit` loads the inputs and asks for itself. Of one owner's jobs
     those of higher `priority` (-9 to 9) go first. `reply` names a channel on which somebody waits for the answer.
     `spent_ms` says how long what went before took, by station. `derived` are numbers that building and weighing found,
-    and that its worker need not work out again.
+    and that its worker need not work out again. `brought` names the blobs that were kept for this job, each as often as
+    it was.
     """
 
     owner: str
@@ -102,6 +104,7 @@ class Submission:
     reply: str | None = None
     spent_ms: dict[str, float] = field(default_factory=dict)
     derived: Sequence[float] = ()
+    brought: Sequence[str] = ()
 
 
 @dataclass(slots=True)  # frozen, it takes three times as long to make, which each request does twice

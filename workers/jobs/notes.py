@@ -35,7 +35,7 @@ class Notes:
     def put(self, job_id: str, owner: str, document: bytes) -> None:
         """Keep `document` in the place of whatever was there. Raises UnknownJob, Expired, StoreFull."""
         self._jobs.get(job_id, owner)
-        reference = self._jobs.store.put(np.frombuffer(document, dtype=np.uint8), owner)
+        reference = self._jobs.store.put(np.frombuffer(document, dtype=np.uint8), owner, brought=True)
         (name,) = names({"note": reference}, owner)
         if not self._run("annotate", job_id, owner, json.dumps(reference), name):
             raise UnknownJob(f"there is no job {job_id[:40]}")

@@ -93,7 +93,7 @@ class Records:
         self,
         job_id: str,
         record: Mapping[str, Any],
-        names: list[str],
+        names: tuple[list[str], Sequence[str]],
         data: str,
         limits: Limits,
         most: Sequence[float] = (0, 0, 0, 0, 1),
@@ -103,7 +103,7 @@ class Records:
         Args:
             job_id: a new one.
             record: the fields of its record.
-            names: of the blobs that it holds.
+            names: of the blobs that it holds; of those that were kept for it, each as often as it was.
             data: of its small inputs, "" when it brings none along.
             limits: see there.
             most: of the owner: jobs that wait, seconds a day, bytes, bytes in Redis (0 is any amount); share of
@@ -243,16 +243,15 @@ class Records:
         self._redis.delete(*(f"allot:condemned:{digest}" for digest in digests))
 
     def keep(
-        self, sizes: Mapping[str, int], owner: str, until: float, most: int = 0, share: float = 1.0, free: int = 0,
-        meanwhile: Callable[[], object] = nothing,
+        self, sizes: Sequence[tuple[str, int]], owner: str, until: float, most: tuple[int, float, int] = (0, 1.0, 0),
+        brought: bool = False, meanwhile: Callable[[], object] = nothing,
     ) -> str:  # fmt: skip
-        """`owner` keeps blobs of such sizes until then. Waits while old bytes of one are being deleted.
-
-        "" when they do; "bytes" when they would have more than `most`, "store" when they would have more than `share`
-        of a store in which so many bytes are `free`. What is to be done `meanwhile` may be left undone.
+        """`owner` keeps blobs until then; those that jobs have `brought` are told once for each that will hold them.
+        "bytes" or "store" if they would have more than `most`: so many bytes, this share of a store with so many free.
+        What is to be done `meanwhile` may be left undone. Waits while old bytes of one are being deleted.
         """
-        told = list(itertools.chain(*sizes.items()))
-        while not (kept := int(self._run("keep", owner, until, most, share, free, *told, meanwhile=meanwhile))):
+        told = (owner, until, *most, "1" if brought else "", *itertools.chain(*sizes))
+        while not (kept := int(self._run("keep", *told, meanwhile=meanwhile))):
             time.sleep(0.01)
         return OVER.get(kept, "")
 
@@ -277,7 +276,7 @@ class Records:
     def drop_blob(self, name: str) -> None:
         """Forget a blob whose name no file can have."""
         with self._redis.pipeline() as pipe:
-            pipe.zrem("allot:blobs", name).hdel("allot:sizes", name)
+            pipe.zrem("allot:blobs", name).hdel("allot:sizes", name).hdel("allot:brought", name)
             pipe.delete(f"allot:blob:{name}", f"allot:refs:{name}", f"allot:condemned:{name}")
             pipe.hincrby("allot:counts", "damaged:blob", 1).rpush("allot:damaged", f"blob {name[:200]}").execute()
 
@@ -288,8 +287,8 @@ class Records:
 
 
 def submitting(
-    job_id: str, record: Mapping[str, Any], names: list[str], data: str, limits: Limits, most: Sequence[float],
-    until: float | str = "",
+    job_id: str, record: Mapping[str, Any], names: tuple[list[str], Sequence[str]], data: str, limits: Limits,
+    most: Sequence[float], until: float | str = "",
 ) -> tuple[str | int | float, ...]:  # fmt: skip
     """What the script `submit` is told; after `until` it makes nothing."""
     key = record.get("idempotency_key") or ""
@@ -297,7 +296,7 @@ def submitting(
         job_id,
         record["created_at"],
         _flat(record),
-        json.dumps(names) if names else "[]",
+        json.dumps(names[0]) if names[0] else "[]",
         record["queue"],
         limits.most_queued,
         f"allot:idem:{len(record['owner'].encode())}:{record['owner']}:{key}" if key else "",
@@ -309,6 +308,7 @@ def submitting(
         *most,
         limits.lost_after_s,
         until,
+        json.dumps(names[1]) if names[1] else "[]",
         limits.most_workers,
     )
 

@@ -94,17 +94,30 @@ local function hold(id, digests)
   for _, digest in ipairs(digests) do redis.call('SADD', 'allot:refs:' .. digest, id) end
 end
 
--- Forget the job and let go of its blobs; the sweep looks at them from now on.
+-- Blobs that were kept for a job, each as often as it was, are held by that job now (keep.lua).
+local function has_brought(names)
+  for _, name in ipairs(names) do
+    local due = tonumber(redis.call('HGET', 'allot:brought', name) or 0)
+    if due > 0 then redis.call('HINCRBY', 'allot:brought', name, -1) end
+  end
+end
+
+-- A job holds this blob no longer. What came with a job, and no other holds or is about to hold, its owner gives up too.
+local function release(id, name, now)
+  redis.call('SREM', 'allot:refs:' .. name, id)
+  if redis.call('HGET', 'allot:brought', name) == '0' and redis.call('EXISTS', 'allot:refs:' .. name) == 0 then
+    redis.call('DEL', 'allot:blob:' .. name)
+  end
+  redis.call('ZADD', 'allot:blobs', 'LT', now, name)
+end
+
 -- What a job holds is no longer held: blobs, its owner's places and bytes. Its record may be junk.
 local function let_go(id, now)
   local seen = redis.pcall('HMGET', key(id), 'owner', 'digests', 'kept')
   if seen.err then return end
   local readable, digests = pcall(cjson.decode, seen[2] or '[]')
   for _, digest in ipairs(readable and type(digests) == 'table' and digests or {}) do
-    if type(digest) == 'string' then
-      redis.call('SREM', 'allot:refs:' .. digest, id)
-      redis.call('ZADD', 'allot:blobs', 'LT', now, digest)
-    end
+    if type(digest) == 'string' then release(id, digest, now) end
   end
   if seen[1] then
     redis.call('ZREM', 'allot:jobs:' .. seen[1], id)

@@ -1,7 +1,8 @@
 -- id, now, record (flat JSON list), names of the blobs, queue, most queued, idempotency key, fingerprint, its ttl,
 -- the arrays that the record brings along (JSON) or '', stamp, seconds for which RQ lists a failed job, limits of the
 -- owner: jobs that wait, seconds a day, bytes, bytes in Redis, share of the queue; seconds until an execution counts as
--- lost; the time after which nothing may be made, as somebody will have given up by then, or ''; most workers of one owner
+-- lost; the time after which nothing may be made, as somebody will have given up by then, or ''; names of the blobs that
+-- were kept for it; most workers of one owner
 local id, now, record, digests, queue = ARGV[1], tonumber(ARGV[2]), cjson.decode(ARGV[3]), cjson.decode(ARGV[4]), ARGV[5]
 local idem = ARGV[7]
 if idem ~= '' then
@@ -38,6 +39,7 @@ local worker, device
 if idle then worker, device = listener(queue, idle) end
 
 hold(id, digests)
+has_brought(cjson.decode(ARGV[20]))
 local function add(name, value) record[#record + 1], record[#record + 2] = name, value end
 if #digests > 0 then add('digests', cjson.encode(digests)) end
 add('kept', bytes)

@@ -140,7 +140,7 @@ def stored(solved: Solved, owner: str, store: Store, deadline: Deadline) -> tupl
             if name in shorts:
                 references[name] = shorts[name].reference
             else:
-                references[name] = outlast(partial(store.put_array, array, owner, brief=True), deadline)
+                references[name] = outlast(partial(store.put_array, array, owner, brief=True, brought=True), deadline)
             done += array.nbytes
             deadline.advance(done / max(1, total))
         if shorts and time.monotonic() - solved.kept_at > store.brief_s / 2:  # others, or long ones, waited for room

@@ -86,12 +86,12 @@ class Store:
         return writer
 
     @guarded
-    def adopt(self, writer: Writer, owner: str, brief: bool = False) -> None:
-        """Keep a finished upload that has been read (`Writer.commit` does both). The work is the same for all bytes."""
+    def adopt(self, writer: Writer, owner: str, brief: bool = False, brought: bool = False) -> None:
+        """Keep a finished upload that has been read, as `Writer.commit` does. What a job has `brought` goes with it."""
         writer.flush()
         keep_s = self.brief_s if brief else self._settings.blob_ttl_s
         name = name_of(writer.digest, owner)
-        self._keep({name: writer.size}, owner, keep_s)
+        self._keep([(name, writer.size)], owner, keep_s, brought, nothing)
         with room():
             self.folder.publish(name, writer.path, durable=not brief)
             self._remark(name, writer)
@@ -100,12 +100,12 @@ class Store:
 
     @guarded
     def lay(self, writer: Writer, owner: str, counted: bool = False, patient: bool = True) -> str:
-        """As `adopt`, with no wait for the disk; returns what is to be settled before anybody is told that it is kept.
-        `Entry.keep` may have `counted` it. Raises as `adopt` and, where it is not `patient`, as `Arena.lay`."""
+        """As `adopt` what a job brings, without waiting for the disk; returns what to settle before anybody is told of
+        it. `Entry.keep` may have `counted` it. Raises as `adopt` and, where it is not `patient`, as `Arena.lay`."""
         writer.flush()
         name = name_of(writer.digest, owner)
         if not counted:
-            self._keep({name: writer.size}, owner, self._settings.blob_ttl_s)
+            self._keep([(name, writer.size)], owner, self._settings.blob_ttl_s, True, nothing)
         if coming := is_slab(writer.path):  # a worker may wait for the name already, and reads then what was seen
             self._remark(name, writer, coming)
         with room():
@@ -135,35 +135,35 @@ class Store:
         if (sight := writer.sight) is not None:
             self.folder.remark(name, sight.text(), coming)
 
-    def _keep(self, sizes: Mapping[str, int], owner: str, seconds: float, meanwhile: Any = nothing) -> None:
+    def _keep(self, told: Sequence[tuple[str, int]], owner: str, seconds: float, brought: bool, meanwhile: Any) -> None:
         quota, until = Quota() if self.quota_of is None else self.quota_of(owner), self._redis.now() + seconds
-        share = quota.share_of(self.folder.free, disk.SPARE_BYTES)
-        if over := self._records.keep(sizes, owner, until, quota.bytes, *share, meanwhile):
+        most = quota.bytes, *quota.share_of(self.folder.free, disk.SPARE_BYTES)
+        if over := self._records.keep(told, owner, until, most, brought, meanwhile):
             raise too_much_kept(over, quota)
 
     @guarded
     def put_shorts(self, files: Sequence[Short], owner: str) -> None:
-        """Keep short files that jobs will hold at once: no wait for the disk, and one trip to Redis for all."""
-        named = {name_of(file.digest, owner): file for file in files}
-        with room(), contextlib.closing(Sheaf(named, self.folder)) as sheaf:
-            self._keep({name: file.size for name, file in named.items()}, owner, self.brief_s, sheaf.write)
+        """Keep files that jobs will hold at once, one for each: no wait for the disk, and one trip to Redis for all."""
+        told = [(name_of(one.digest, owner), one) for one in files]
+        with room(), contextlib.closing(Sheaf(dict(told), self.folder)) as sheaf:
+            self._keep([(name, one.size) for name, one in told], owner, self.brief_s, True, sheaf.write)
             sheaf.publish()
 
-    def put_array(self, array: Array, owner: str, brief: bool = False) -> InputRef:
-        """Keep one array as .npy; returns its reference. `brief`: a job will hold it at once; no wait for the disk."""
+    def put_array(self, array: Array, owner: str, brief: bool = False, brought: bool = False) -> InputRef:
+        """Keep one array as .npy; returns its reference. `brief`: a job holds it at once; no wait for the disk."""
         most = max(self.limits.max_bytes, array.nbytes + BRIEF_BYTES)  # its header comes on top
         size = Expected(layouts.npy_length(array), True, self.slabs if brief else None)  # else it waits for the disk
         with Writer(self, most, self.folder.temporary, size=size) as writer:
             write_npy(writer, array)
-            self.adopt(writer, owner, brief)
+            self.adopt(writer, owner, brief, brought)
             return frozen(writer.digest, Reading("npy", None, array))
 
-    def put(self, value: Array | Csr, owner: str) -> InputRef:
+    def put(self, value: Array | Csr, owner: str, brought: bool = False) -> InputRef:
         """Keep an array or a sparse matrix for the job that is about to hold it; returns how the job refers to it.
         Small ones are not forced to disk: three waits of 3 ms would be most of a small job's time."""
 
         def keep(array: Array) -> InputRef:
-            return self.put_array(array, owner, brief=array.nbytes < BRIEF_BYTES)
+            return self.put_array(array, owner, array.nbytes < BRIEF_BYTES, brought)
 
         if isinstance(value, Csr):
             return {"csr": {**{name: keep(getattr(value, name)) for name in CSR_PARTS}, "shape": list(value.shape)}}

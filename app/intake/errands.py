@@ -118,7 +118,7 @@ def _preview(errand: Mapping[str, Any], folder: Path, scratch: Scratch) -> dict[
 
     if is_written(path, filename):
         missing = {"zero": 0.0, "inf": math.inf, "-inf": -math.inf}[errand["missing"]]
-        sheets = written(keep, path, filename, missing, scratch.charge)
+        sheets = written(keep, path, filename, missing, scratch.charge, errand.get("doubtful", ""))
     else:
         limits = codec.Limits(errand["max_bytes"], errand["max_elements"])
         form = codec.Form(filename=filename)

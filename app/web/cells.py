@@ -26,6 +26,8 @@ SPACES = str.maketrans(dict.fromkeys("\u00a0\u2007\u2009\u202f", " ") | {"\u2212
 INFINITE = {"inf": math.inf, "+inf": math.inf, "∞": math.inf, "-inf": -math.inf, "-∞": -math.inf}
 MONEY = "€$£¥"
 MOST_LOOKED_AT = 100_000
+LONGEST_WHOLE = 24
+"""Digits of a number that is kept as it is written; who takes it for one of 64 bits says so."""
 
 
 class Marks(NamedTuple):
@@ -72,7 +74,8 @@ def number(text: str, marks: Marks = POINT) -> Cell:
     plain, of = _plain(_bare(text), marks), 100 if text[-1] == "%" else 1
     if not NUMBER.fullmatch(plain):
         return text[:LONGEST_CELL]
-    value = int(plain) if plain.lstrip("+-").isdigit() and len(plain) < 19 else float(plain)
+    whole = plain.lstrip("+-").isdigit() and len(plain) <= LONGEST_WHOLE
+    value = int(plain) if whole else float(plain)
     return value if of == 1 else value / of
 
 

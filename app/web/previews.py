@@ -8,7 +8,7 @@ import json
 import math
 import uuid
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
@@ -27,6 +27,7 @@ from workers.store.store import Store
 Owner = Annotated[str, Depends(owner_of)]
 MISSING = {"zero": 0.0, "inf": math.inf, "-inf": -math.inf}
 Missing = Annotated[str, Query(pattern="^(zero|inf|-inf)$", description="what an empty cell stands for")]
+Doubtful = Annotated[Literal["", "names", "numbers"], Query(description="what lines are that may be names or numbers")]
 
 
 async def post(
@@ -34,6 +35,7 @@ async def post(
     owner: Owner,
     filename: Annotated[str, Query(max_length=255)] = "table.csv",
     missing: Missing = "zero",
+    doubtful: Doubtful = "",
 ) -> Response:
     """Read a table or a file of arrays, and say what it holds: shape, range, names, faults, and a small picture."""
     state = request.app.state
@@ -49,6 +51,7 @@ async def post(
             raise InvalidUpload("file", "is empty")
         mark = uuid.uuid4().hex  # nobody can have written it into the file
         errand: dict[str, Any] = {"do": "preview", "path": str(path), "filename": filename, "missing": missing}
+        errand["doubtful"] = doubtful
         errand |= {"mark": mark, "max_bytes": limits.max_bytes, "max_elements": limits.max_elements}
         told = await visit.errand(errand, size)
         body = await run_in_threadpool(_with_references, state.store, owner, told, mark)

@@ -11,7 +11,7 @@ import numpy as np
 
 from app.web.heat import heat_of, heat_of_sparse
 from app.web.tables import Sheet, elsewhere, is_table, read_tables
-from app.web.understood import Understood, coordinates, facts_of, understand, weights
+from app.web.understood import EXACT, Understood, coordinates, facts_of, understand, weights
 from kernels import Array, Csr
 from workers.store.codec import Decoded, InvalidUpload
 from workers.store.sniff import looks_like_a_table, sniff
@@ -30,14 +30,14 @@ def is_written(path: Path, filename: str) -> bool:
 
 
 def written(
-    keep: Keep, path: Path, filename: str, missing: float, charge: Callable[[int], object]
+    keep: Keep, path: Path, filename: str, missing: float, charge: Callable[[int], object], doubtful: str = ""
 ) -> list[dict[str, Any]]:
     """Every sheet, or an order of places. `charge` is asked for what it inflates to. Raises InvalidUpload."""
     if form := elsewhere(filename):
         raise InvalidUpload("file", f"is {form}, which is not read here; save the table as .xlsx or .csv")
     if filename.lower().endswith(".sln"):
         return [_order(keep, path, filename)]
-    return [table(keep, sheet, missing) for sheet in read_tables(path, filename, charge)]
+    return [table(keep, sheet, missing, doubtful) for sheet in read_tables(path, filename, charge)]
 
 
 def arrays(keep: Keep, value: Decoded, filename: str) -> list[dict[str, Any]]:
@@ -46,9 +46,9 @@ def arrays(keep: Keep, value: Decoded, filename: str) -> list[dict[str, Any]]:
     return [_array(keep, name, one) for name, one in found.items()]
 
 
-def table(keep: Keep, sheet: Sheet, missing: float) -> dict[str, Any]:
+def table(keep: Keep, sheet: Sheet, missing: float, doubtful: str = "") -> dict[str, Any]:
     """One sheet."""
-    found = understand(sheet, missing)
+    found = understand(sheet, missing, doubtful)
     shown = _described(found) | _cells(sheet)
     if found.values is not None:
         shown |= _numbers(keep, found)
@@ -68,14 +68,18 @@ def _described(found: Understood) -> dict[str, Any]:
         "pairs": found.pairs,
         "first": list(found.first),
         "listed": found.listed,
+        "doubt": found.doubt,
+        "rounded": found.rounded,
     }
 
 
 def _cells(sheet: Sheet) -> dict[str, Any]:
-    """The cells as they were written: all of a small sheet, which may be edited, else its first corner."""
+    """The cells as they were written: all of a small sheet, which may be edited, else its first corner. A page reads
+    numbers as float64, so a longer one is told as its digits."""
     width = max(len(row) for row in sheet.rows)
     whole = width * len(sheet.rows) <= WHOLE_CELLS
     rows = sheet.rows if whole else [row[:HEAD_COLUMNS] for row in sheet.rows[:HEAD_ROWS]]
+    rows = [[str(cell) if isinstance(cell, int) and abs(cell) > EXACT else cell for cell in row] for row in rows]
     return {"cells": rows, "cells_whole": whole, "cells_shape": [len(sheet.rows), width]}
 
 

@@ -6,17 +6,20 @@ text     none of these
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from allot_client.lines import Listed, as_list, heads
+from allot_client.lines import Heads, Listed, as_list, heads
 
 from app.web.cells import Cell, mostly_text
 from app.web.tables import Sheet, check_extent, letters
 from kernels import Array
 
 MOST_FAULTS = 20
+EXACT = 2**53
+"""Whole numbers up to this are what they are in float64."""
 PIECE, TILE = 1 << 20, 1024
 """Entries, and lines of a square, that are looked at together."""
 PLACE, COLOUR = list("xy"), list("rgb")
@@ -44,10 +47,17 @@ class Understood:
     first: tuple[int, int] = (0, 0)
     listed: int = 0
     """How many pairs it was written as a list of, one a line."""
+    doubt: str = ""
+    """What nobody can tell of it but who wrote it: which lines may hold names or numbers."""
+    rounded: dict[str, Any] | None = None
+    """The first whole number that its 64 bits do not hold: `cell`, `found`, `read`, and `count` of all."""
 
 
-def understand(sheet: Sheet, missing: float) -> Understood:
-    """Read a sheet; an empty cell, or one that is no number, counts as `missing`."""
+def understand(sheet: Sheet, missing: float, doubtful: str = "") -> Understood:
+    """Read a sheet; an empty cell, or one that is no number, counts as `missing`.
+
+    Lines that may be names or numbers are what `doubtful` says ("names", "numbers"), or by "" what is likelier.
+    """
     top = next(index for index, row in enumerate(sheet.rows) if any(cell is not None for cell in row))
     rows = sheet.rows[top:]
     while rows and all(cell is None for cell in rows[-1]):
@@ -57,11 +67,11 @@ def understand(sheet: Sheet, missing: float) -> Understood:
     cells = [(row + [None] * (width - len(row)))[:width] for row in rows]
     if title := _title(cells):
         top, cells = top + title, cells[title:]
-    names, header, _ = heads(cells, mostly_text)
+    names, header, doubt = _named(cells, doubtful)
     body = [row[names:] for row in cells[header:]]
     if listed := as_list(cells[0] if header else None, cells[header:]):
         return _as_table(sheet.name, listed, cells, top + header, missing)
-    found = Understood(sheet.name, "text", first=(top + header, int(names)))
+    found = Understood(sheet.name, "text", first=(top + header, int(names)), doubt=doubt)
     found.corner = _shown(cells[0][0]) if header and names else ""
     found.row_names = [_shown(row[0]) for row in cells[header:]] if names else None
     found.column_names = [_shown(cell) for cell in cells[0][names:]] if header else None
@@ -70,6 +80,17 @@ def understand(sheet: Sheet, missing: float) -> Understood:
     _take_numbers(found, body, missing)
     found.role = _role(found)
     return found
+
+
+def _named(cells: list[list[Cell]], doubtful: str) -> Heads:
+    """Which lines are names, as who wrote the table says where nobody else can tell."""
+    seen = heads(cells, mostly_text)
+    if not seen.doubt or not doubtful:
+        return seen
+    if doubtful == "names":
+        return Heads(True, True, seen.doubt)
+    above, beside = mostly_text(cells[0][1:]), mostly_text([row[0] for row in cells[1:]])
+    return Heads(beside, above, seen.doubt)
 
 
 def _title(cells: list[list[Cell]]) -> int:
@@ -86,23 +107,44 @@ def _as_table(name: str, listed: Listed, cells: list[list[Cell]], top: int, miss
     check_extent(len(rows), len(columns), name)
     found = Understood(name, "matrix", _shown(cells[0][2]), rows, columns, first=(top, 2), listed=len(told))
     body = cells[len(cells) - len(told) :]
-    values = np.full((len(rows), len(columns)), float(missing))
+    values, long = np.full((len(rows), len(columns)), float(missing)), dict[tuple[int, int], tuple[int, str]]()
     for (i, j), line in told.items():
         cell = body[line][2]
         if isinstance(cell, int | float):
             values[i, j] = cell
+            if not -EXACT <= cell <= EXACT and isinstance(cell, int):
+                long[i, j] = cell, f"{letters(2)}{top + line + 1}"
         elif cell is None:
             found.missing += 1
         else:
             _note_fault(found, line, 0, cell, [rows[i], columns[j]])
     found.missing += values.size - len(told)
-    found.values = _whole_if_it_is(values)
+    _keep(found, values, long)
     return found
 
 
-def _whole_if_it_is(values: Array) -> Array:
-    whole = bool(np.isfinite(values).all() and (values == np.rint(values)).all() and np.abs(values).max() < 2**53)
-    return values.astype(np.int64) if whole else values
+def _keep(found: Understood, values: Array, long: Mapping[tuple[int, int], tuple[int, str]]) -> None:
+    """As int64 where every number is whole. `long` are whole numbers that float64 may not hold, and their cells."""
+    most = max((abs(cell) for cell, _ in long.values()), default=0)
+    whole = bool(np.isfinite(values).all() and (values == np.rint(values)).all() and most < 2**63)
+    if whole and np.abs(values).max(initial=0, where=_but(values, long)) < 2**53:
+        found.values = np.where(_but(values, long), values, 0).astype(np.int64)
+        for at, (cell, _) in long.items():
+            found.values[at] = cell
+        return
+    found.values = values
+    lost = [(cell, address, int(values[at])) for at, (cell, address) in long.items() if int(values[at]) != cell]
+    if lost:
+        cell, address, read = lost[0]
+        found.rounded = {"cell": address, "found": str(cell), "read": str(read), "count": len(lost)}
+
+
+def _but(values: Array, long: Mapping[tuple[int, int], Any]) -> Array:
+    """Where the others are."""
+    others = np.ones(values.shape, bool)
+    for at in long:
+        others[at] = False
+    return others
 
 
 def _as_pairs(found: Understood, body: list[list[Cell]]) -> Understood:
@@ -116,18 +158,21 @@ def _as_pairs(found: Understood, body: list[list[Cell]]) -> Understood:
 
 
 def _take_numbers(found: Understood, body: list[list[Cell]], missing: float) -> None:
-    values = np.empty((len(body), len(body[0])))
+    values, long = np.empty((len(body), len(body[0]))), dict[tuple[int, int], tuple[int, str]]()
+    top, left = found.first
     for i, row in enumerate(body):
         for j, cell in enumerate(row):
             if isinstance(cell, int | float):
                 values[i, j] = cell
+                if not -EXACT <= cell <= EXACT and isinstance(cell, int):
+                    long[i, j] = cell, f"{letters(left + j)}{top + i + 1}"
                 continue
             values[i, j] = missing
             if cell is None:
                 found.missing += 1
             else:
                 _note_fault(found, i, j, cell)
-    found.values = _whole_if_it_is(values)
+    _keep(found, values, long)
 
 
 def _note_fault(found: Understood, i: int, j: int, cell: str, where: list[str] | None = None) -> None:

@@ -315,3 +315,44 @@ def test_usual_cells_are_read_as_all_others(text: str) -> None:
     assert number(text) == number(f" {text} ")
     assert float(str(number(text))) == float(text)
     assert type(number(text)) is type(number(f" {text} "))
+
+
+@pytest.mark.parametrize("missing", [0.0, math.inf])
+def test_whole_numbers_of_64_bits_are_what_is_written(missing: float) -> None:
+    found = understand(read_text(b"cost,A,B\nAnn,9007199254740993,-1\nBen,2,9223372036854775807\n", "t"), missing)
+    assert found.values is not None
+    assert found.values.tolist() == [[9007199254740993, -1], [2, 9223372036854775807]]
+    assert found.rounded is None
+
+
+def test_a_whole_number_that_is_rounded_is_told() -> None:
+    text = b"cost,A,B\nAnn,9007199254740993,0.5\nBen,9007199254740992,100000000000000000000001\n"
+    found = understand(read_text(text, "t"), 0.0)
+    assert found.values is not None
+    assert found.values[0].tolist() == [2.0**53, 0.5]
+    told = {"cell": "B2", "found": "9007199254740993", "read": "9007199254740992", "count": 2}
+    assert found.rounded == told
+    listed = b"who,what,cost\nAnn,A,9007199254740993\nAnn,B,1\nBen,A,2\n"
+    assert understand(read_text(listed, "t"), math.inf).rounded == {**told, "cell": "C2", "count": 1}
+    exact = understand(read_text(listed, "t"), 0.0)
+    assert exact.values is not None
+    assert exact.values.tolist() == [[9007199254740993, 1], [2, 0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "doubt", "numbers", "names"),
+    [
+        ("firm,101,305\nAnn,4,1\nBen,2,3\n", "its first row may hold names or numbers", (3, 2), (2, 2)),
+        ("hours,A,B,C\n1,4,1,2\n2,2,0,3\n5,3,3,1\n", "its first column may hold names or numbers", (3, 4), (3, 3)),
+        (",2,5,9\n2,,1,2\n5,1,,3\n9,2,3,\n", "its first row and column may hold names or numbers", (4, 4), (3, 3)),
+        ("firm,A,B\nAnn,4,1\nBen,2,3\n", "", (2, 2), (2, 2)),
+    ],
+)
+def test_what_nobody_can_tell_is_told_and_may_be_said(
+    text: str, doubt: str, numbers: tuple[int, int], names: tuple[int, int]
+) -> None:
+    for said, shape in (("numbers", numbers), ("names", names)):
+        found = understand(read_text(text.encode(), "t"), 0.0, said)
+        assert found.values is not None
+        assert (found.doubt, found.values.shape) == (doubt, shape)
+    assert understand(read_text(text.encode(), "t"), 0.0).doubt == doubt

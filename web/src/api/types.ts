@@ -149,6 +149,10 @@ export interface Sheet {
   first: [number, number];
   /** How many pairs it was written as a list of, one a line. */
   listed?: number;
+  /** Which lines may hold names or numbers, where nobody can tell. */
+  doubt?: string;
+  /** The first whole number that 64 bits do not hold, and how many there are. */
+  rounded?: { cell: string; found: string; read: string; count: number } | null;
   cells: Cell[][];
   cells_whole: boolean;
   cells_shape: [number, number];

@@ -6,7 +6,20 @@ import { SLUGS } from "../../samples";
 import { number, plural, PROBLEMS } from "../../words";
 import { canMeasure, measured } from "./measured";
 import { measure, misplaced, todayOf } from "./request";
-import { active, addText, kept, missing, missingWords, overrides, problem, sheetFor, sheets, uses } from "./state";
+import {
+  active,
+  addText,
+  kept,
+  missing,
+  missingWords,
+  overrides,
+  problem,
+  sheetFor,
+  sheets,
+  tell,
+  uses,
+} from "./state";
+import type { Doubtful } from "./state";
 import { likeliest, SLOTS } from "./uses";
 import { Icon } from "../../parts/Icon";
 
@@ -42,6 +55,8 @@ export function Seen() {
           </span>
         </p>
       ))}
+      <Rounded />
+      <Doubt />
       <Faults />
     </section>
   );
@@ -273,6 +288,57 @@ function cost(today: number[]): number | null {
   let sum = 0;
   today.forEach((room, i) => today.forEach((other, j) => (sum += at(flow, i, j) * at(distance, room, other))));
   return sum;
+}
+
+/** A whole number with more digits than fit: what is counted with is another one. */
+function Rounded() {
+  return (
+    <>
+      {sheets.value.map(
+        ({ name, rounded }) =>
+          rounded && (
+            <p class="row soft small">
+              <Icon name="warn" />
+              <span>
+                <b class="strong">
+                  {name}, cell {rounded.cell}
+                </b>
+                : I read {rounded.found} as {rounded.read}, since 64 bits hold no more digits.
+                {rounded.count > 1 && ` ${plural(rounded.count - 1, "cell")} more.`}
+              </span>
+            </p>
+          ),
+      )}
+    </>
+  );
+}
+
+/** Numbers that may be names: only who wrote the table knows. */
+function Doubt() {
+  const sheet = sheets.value.find((one, at) => one.doubt && uses.value[at] && !kept.value.has(`${one.name}!doubt`));
+  if (!sheet) return null;
+  const named = !!sheet.row_names && !!sheet.column_names;
+  const [now, other] = named ? ["names", "numbers"] : ["numbers", "names"];
+  return (
+    <Notice
+      action={
+        <span class="row">
+          <button class="btn small" type="button" onClick={() => void tell(sheet, other as Doubtful)}>
+            They are {other}
+          </button>
+          <button
+            class="btn small"
+            type="button"
+            onClick={() => (kept.value = new Set([...kept.value, `${sheet.name}!doubt`]))}
+          >
+            Keep {now}
+          </button>
+        </span>
+      }
+    >
+      <b class="strong">{sheet.name}</b>: {sheet.doubt}. I read them as {now}.
+    </Notice>
+  );
 }
 
 /** One bad cell at a time, with what was made of it. */

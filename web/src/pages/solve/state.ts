@@ -12,7 +12,11 @@ export interface Source {
   body: Blob | null;
   sample: string | null;
   sheets: Sheet[];
+  /** What a person says of lines that may hold names or numbers; "" before. */
+  doubtful?: Doubtful;
 }
+
+export type Doubtful = "" | "names" | "numbers";
 
 export interface Choice {
   limitS: number;
@@ -68,8 +72,8 @@ export const missing = computed(() =>
 );
 export const missingWords = computed(() => (missing.value === "zero" ? "0" : "“not allowed”"));
 
-async function preview(body: Blob, filename: string): Promise<Preview> {
-  const asked = new URLSearchParams({ filename, missing: missing.value });
+async function preview(body: Blob, filename: string, doubtful: Doubtful = ""): Promise<Preview> {
+  const asked = new URLSearchParams({ filename, missing: missing.value, doubtful });
   return (
     await send(`/v1/previews?${asked}`, {
       method: "POST",
@@ -126,9 +130,9 @@ const clear = (): void => {
   choice.value = { ...FRESH, limitS: choice.value.limitS };
 };
 
-async function read(body: Blob, filename: string): Promise<Source> {
+async function read(body: Blob, filename: string, doubtful: Doubtful = ""): Promise<Source> {
   const begun = performance.now();
-  const found = await preview(body, filename);
+  const found = await preview(body, filename, doubtful);
   return {
     filename,
     bytes: body.size,
@@ -136,6 +140,7 @@ async function read(body: Blob, filename: string): Promise<Source> {
     body,
     sample: null,
     sheets: found.sheets,
+    doubtful,
   };
 }
 
@@ -198,16 +203,23 @@ export const loadSample = (name: string): Promise<void> =>
 export const readAgain = (): Promise<void> =>
   guarded(async () => {
     const again: Source[] = [];
-    for (const source of sources.value) {
-      if (source.sample)
-        again.push({
-          ...source,
-          sheets: (await get<Preview>(`/v1/samples/${source.sample}?missing=${missing.value}`)).sheets,
-        });
-      else if (source.body) again.push(await read(source.body, source.filename));
-      else again.push({ ...source, sheets: await reread(source.sheets) });
-    }
+    for (const source of sources.value) again.push(await readOnce(source));
     return () => (sources.value = again);
+  });
+
+async function readOnce(source: Source): Promise<Source> {
+  if (source.sample)
+    return { ...source, sheets: (await get<Preview>(`/v1/samples/${source.sample}?missing=${missing.value}`)).sheets };
+  if (source.body) return read(source.body, source.filename, source.doubtful);
+  return { ...source, sheets: await reread(source.sheets, source.doubtful) };
+}
+
+/** A person says what the lines of a sheet are that may hold names or numbers; its file is read again. */
+export const tell = (sheet: Sheet, doubtful: Doubtful): Promise<void> =>
+  guarded(async () => {
+    const at = sources.value.findIndex((source) => source.sheets.includes(sheet));
+    const again = await readOnce({ ...sources.value[at]!, doubtful });
+    return () => (sources.value = sources.value.map((source, i) => (i === at ? again : source)));
   });
 
 export function empty(): void {
@@ -224,16 +236,16 @@ const quoted = (cell: Cell): string => {
   return Number.isInteger(cell) || String(cell).includes("e") ? String(cell) : `${cell}e0`;
 };
 
-async function written(cells: Cell[][], name: string): Promise<[Blob, Sheet]> {
+async function written(cells: Cell[][], name: string, doubtful: Doubtful = ""): Promise<[Blob, Sheet]> {
   const body = new Blob([cells.map((line) => line.map(quoted).join("\t")).join("\n")]);
-  return [body, { ...(await preview(body, `${name}.tsv`)).sheets[0]!, name }];
+  return [body, { ...(await preview(body, `${name}.tsv`, doubtful)).sheets[0]!, name }];
 }
 
 /** Sheets of a file in which a cell was changed: there are only their cells. */
-async function reread(old: Sheet[]): Promise<Sheet[]> {
+async function reread(old: Sheet[], doubtful: Doubtful = ""): Promise<Sheet[]> {
   const again: Sheet[] = [];
   for (const sheet of old)
-    again.push(sheet.cells.length && sheet.cells_whole ? (await written(sheet.cells, sheet.name))[1] : sheet);
+    again.push(sheet.cells.length && sheet.cells_whole ? (await written(sheet.cells, sheet.name, doubtful))[1] : sheet);
   return again;
 }
 
@@ -246,7 +258,8 @@ export const edit = (index: number, row: number, column: number, text: string): 
       while (cells.length <= row) cells.push([]);
       while (cells[row]!.length <= column) cells[row]!.push(null);
       cells[row]![column] = text;
-      const [body, changed] = await written(cells, sheet.name);
+      const told = sources.value.find((source) => source.sheets.includes(sheet))?.doubtful;
+      const [body, changed] = await written(cells, sheet.name, told);
       return () => {
         let at = 0;
         sources.value = sources.value.map((source) => {

@@ -20,6 +20,7 @@ import {
   sources,
   wrong,
 } from "./solve/state";
+import { outlast } from "./solve/stored";
 import { likeliest } from "./solve/uses";
 
 export default function Solve({ id }: { id: string }) {
@@ -36,7 +37,7 @@ export default function Solve({ id }: { id: string }) {
   }, [id, likely]);
   const sample = query.value.get("sample") ?? "";
   useEffect(() => {
-    if (!sample) return;
+    if (!sample) return void outlast(!!id);
     go(path.value, true); // said once: what is changed later is no sample any more
     void loadSample(sample);
   }, [sample]);

@@ -84,7 +84,7 @@ async function preview(body: Blob, filename: string, doubtful: Doubtful = ""): P
 }
 
 /** What becomes of the bench once something was read. */
-type Laid = () => void;
+export type Laid = () => void;
 
 let last: Promise<void> = Promise.resolve();
 let waiting = 0;
@@ -102,7 +102,7 @@ export async function settled(): Promise<boolean> {
  *
  * `undone` says what was not done if it fails.
  */
-function guarded(work: () => Promise<Laid>, undone = ""): Promise<void> {
+export function guarded(work: () => Promise<Laid>, undone = ""): Promise<void> {
   const asked = cleared;
   typed.value = undone !== "" && (waiting === 0 || typed.value);
   waiting += 1;
@@ -207,7 +207,7 @@ export const readAgain = (): Promise<void> =>
     return () => (sources.value = again);
   });
 
-async function readOnce(source: Source): Promise<Source> {
+export async function readOnce(source: Source): Promise<Source> {
   if (source.sample)
     return { ...source, sheets: (await get<Preview>(`/v1/samples/${source.sample}?missing=${missing.value}`)).sheets };
   if (source.body) return read(source.body, source.filename, source.doubtful);

@@ -45,7 +45,7 @@ def solve_file(args: Namespace) -> int:
         card = SOLVERS[read.solver]
         check_names(read.inputs, card)
         watched = bar.wanted(args.progress) and not args.json
-        answer = solve(card, read, known_options(args.option, card), args.device, args.time_limit, watched)
+        answer = solve(card, read, known_options(read.options, card), args.device, args.time_limit, watched)
         return 0 if show(answer, args, read) else 1
 
     return each(problems, one)
@@ -81,9 +81,8 @@ def _numbers(array: Array) -> Array:
     return array.view(np.uint8) if array.dtype == np.bool_ else array
 
 
-def known_options(pairs: Sequence[str], card: Solver) -> Any:
-    """`name=value` pairs as the solver's options. Raises: InvalidProblem."""
-    values = option_values(pairs)
+def known_options(values: Mapping[str, Any], card: Solver) -> Any:
+    """Options by name as the solver's own. Raises: InvalidProblem."""
     for name in values:
         if name not in card.options.model_fields:
             known = ", ".join(card.options.model_fields) or "none"
@@ -125,7 +124,8 @@ def solve(card: Solver, read: Read, options: Any, device: str, time_limit_s: flo
         },
         **card.grouped(solution.arrays),
     }
-    home = Home(NO_HOME.bring, read.row_names, read.column_names, within=read.within)
+    names = read.row_names, read.column_names
+    home = Home(NO_HOME.bring, *names, label_names=read.label_names, within=read.within)
     return read_result(document, solution.arrays, home)
 
 

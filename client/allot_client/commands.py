@@ -157,9 +157,10 @@ def _named_like(answer: Result, read: Read, files: str) -> Result:
 
 
 def _place(client: Client, args: Namespace, read: Read) -> Job:
-    options: dict[str, Any] = {**option_values(args.option), "device": args.device, "time_limit_s": args.time_limit}
+    options: dict[str, Any] = {**read.options, "device": args.device, "time_limit_s": args.time_limit}
     job = client.submit(read.solver, read.inputs, **options)
     home = replace(job._home, bring=NO_HOME.bring, row_names=read.row_names, column_names=read.column_names)
+    home = home if read.label_names is None else replace(home, label_names=read.label_names)
     return Job(client, job.id, home)
 
 

@@ -16,9 +16,11 @@ import numpy as np
 from allot_client.arrays import Array, Sparse
 from allot_client.body import File
 from allot_client.books import parts
+from allot_client.called import fixed_by_number, labels_of
 from allot_client.extents import SIDES, Extents, extents, shapes_of
 from allot_client.features import same_names
-from allot_client.tables import READ, Table, UnreadableTable, read_table
+from allot_client.lines import Row
+from allot_client.tables import READ, Table, UnreadableTable, read_cells, read_table
 from allot_client.text import is_text_table
 from allot_client.words import maximizes
 
@@ -42,12 +44,17 @@ Reader = Callable[[Path], Any]
 
 @dataclass
 class Read:
-    """What one job is made of: inputs by name, and the names of the answer's rows and columns."""
+    """What one job is made of: inputs by name, and the names of the answer's rows and columns.
+
+    `label_names` is what the codes of labels stand for; `options` are those wanted, with numbers where lines had names.
+    """
 
     solver: str
     inputs: dict[str, Any]
     row_names: tuple[str, ...] | None = None
     column_names: tuple[str, ...] | None = None
+    label_names: tuple[Any, ...] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def weights(self) -> Array | None:
@@ -147,10 +154,12 @@ def _refuse_others(path: Path) -> None:
         raise ValueError(f"{path} is not read here; expected a table (.csv, .xlsx), .npy, .npz, .mtx or .dat: {advice}")
 
 
-def _table(path: Path, wanted: Wanted, name: str | None) -> Table | dict[str, Table]:
+def _table(path: Path, wanted: Wanted, name: str | None) -> Table | dict[str, Table] | list[Row]:
     """A table, or those of a workbook that holds several inputs; `name` is what the command line calls it."""
     path, sheet = _without_sheet(path)
     sheet = sheet or wanted.sheet
+    if name == "labels" and path.suffix.lower() != ".h5ad":
+        return read_cells(path, sheet)
     if path.suffix.lower() == ".xlsx" and sheet is None and name is None:
         found = parts(path, wanted.names, wanted.solver)
         if found is not None:
@@ -209,13 +218,19 @@ def _named(solver: str, found: dict[str, Any], wanted: Wanted) -> Read:
     forbidden = -math.inf if maximizes(solver, wanted.options) else math.inf
     if "x" in tables and "y" in tables and solver != "gromov":
         found = {**found, "y": _in_order(tables["x"], tables["y"])}
-    inputs = {name: _value(name, value, forbidden, solver) for name, value in found.items()}
+    cells = found["labels"] if isinstance(found.get("labels"), list) else None
+    inputs = {name: _value(name, value, forbidden, solver) for name, value in found.items() if value is not cells}
     first: Table | None = next(iter(tables.values()), None)
     rows, columns = (first.row_names, first.column_names) if first is not None else (None, None)
     for left, right in SIDES:
         if left in found or right in found:
             rows, columns = (tables[one].row_names if one in tables else None for one in (left, right))
-    return Read(solver, inputs, rows, columns)
+    options = fixed_by_number(wanted.options, rows, columns) if solver in LAYOUTS else wanted.options
+    read = Read(solver, inputs, rows, columns, options=options)
+    if cells is None:
+        return read
+    codes, names = labels_of(cells, columns, read.extents[1])
+    return replace(read, inputs={**inputs, "labels": codes}, label_names=names)
 
 
 def _in_order(x: Table, y: Table) -> Table:

@@ -60,7 +60,7 @@ def save(result: Result, path: Path, weights: Array | None = None) -> None:
 def _write(result: Result, path: Path, weights: Array | None) -> None:
     suffix = path.suffix.lower()
     if suffix == ".npz":
-        names = {"row_names": result.row_names, "column_names": result.column_names}
+        names = _names(result)
         arrays: dict[str, Any] = {name: np.asarray(array) for name, array in result.arrays.items()}
         arrays |= {name: np.array(value, str) for name, value in names.items() if value}
         with path.open("wb") as file:  # of a name that ends in .NPZ numpy would make another
@@ -80,9 +80,15 @@ def one_line(result: Result) -> str:
     for group in GROUPS:
         if isinstance(document.get(group), dict):
             document[group] = {name: lists.pop(name, value) for name, value in document[group].items()}
-    names = {"row_names": result.row_names, "column_names": result.column_names}
+    names = _names(result)
     document |= lists | {name: list(value) for name, value in names.items() if value}
     return json.dumps(_plain(document), allow_nan=False, default=str)
+
+
+def _names(result: Result) -> dict[str, tuple[Any, ...] | None]:
+    """What lines are called, and what codes of labels stand for."""
+    labels = result.home.label_names
+    return {"row_names": result.row_names, "column_names": result.column_names, "label_names": labels}
 
 
 def _plain(value: Any) -> Any:

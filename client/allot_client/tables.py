@@ -84,18 +84,34 @@ def read_table(path: Path, names: str = "auto", sheet: str | None = None) -> Tab
         raise UnreadableTable(f"{path.name}: {wrong}") from None
 
 
+def read_cells(path: Path, sheet: str | None = None) -> list[Row]:
+    """The cells of a table as they are written, whatever they are: an empty line is one empty cell. Raises as
+    `read_table`."""
+    try:
+        if path.suffix.lower() == ".xlsx":
+            return _excel_rows(path, sheet)
+        rows = _text_rows(path.read_bytes(), "\t" if path.suffix.lower() == ".tsv" else None)[0]
+        return [row or [""] for row in rows]
+    except UnreadableTable as wrong:
+        raise UnreadableTable(f"{path.name}: {wrong}") from None
+
+
 def parse_text(content: bytes, delimiter: str | None = None, names: str = "auto") -> Table:
     """The table of a text: see `text.divided`. Where semicolons divide its cells a comma is a decimal point."""
+    rows, mark = _text_rows(content, delimiter)
+    if mark == ";":
+        rows = [[_with_point(cell) for cell in row] for row in rows]
+    return parse_rows(rows, names)
+
+
+def _text_rows(content: bytes, delimiter: str | None) -> tuple[list[Row], str]:
     try:
         lines, mark = divided(decoded(content), delimiter)
-        rows: list[Row] = [[cell.strip() for cell in row] for row in lines]
+        return [[cell.strip() for cell in row] for row in lines], mark
     except NoText:
         raise UnreadableTable("holds no text; expected a table of numbers") from None
     except csv.Error as wrong:
         raise UnreadableTable(f"is no table of text ({wrong})") from None
-    if mark == ";":
-        rows = [[_with_point(cell) for cell in row] for row in rows]
-    return parse_rows(rows, names)
 
 
 def parse_rows(rows: list[Row], names: str = "auto") -> Table:

@@ -32,7 +32,7 @@ accepted can end, and what ended can go, when there is no memory for anything el
 
 
 LOCAL = re.compile(r"^local (?:function )?(\w+(?:, \w+)*)")
-"""How a definition begins that is of no function; it ends before the next line that is neither indented nor an end."""
+"""How a definition begins. It goes on while lines are indented, or end what is."""
 REMARK = re.compile(r"(?:^|  )--.*$", re.MULTILINE)
 
 

@@ -43,7 +43,7 @@ has_brought(cjson.decode(ARGV[20]))
 local function add(name, value) record[#record + 1], record[#record + 2] = name, value end
 if #digests > 0 then add('digests', cjson.encode(digests)) end
 add('kept', bytes)
-local version, begun, execution, told = 1, exactly(now), straight_execution(id), ''
+local version, begun, execution, told = 1, ARGV[2], straight_execution(id), ''
 if worker then  -- it is sent the whole of the job, so that what is written has begun
   version = 2
   record[place.state], record[place.attempt] = 'running', '1'
@@ -55,8 +55,8 @@ end
 redis.call('HSET', key(id), 'version', version, unpack(record))  -- nobody can have heard of it yet, so nobody is told
 if ARGV[10] ~= '' then redis.call('SET', arrays_key(id), ARGV[10]) end
 redis.call('HINCRBY', 'allot:kept:' .. owner, 'redis', bytes)
-redis.call('ZADD', 'allot:jobs:' .. owner, now, id)
-redis.call('ZADD', 'allot:active', now, id)
+redis.call('ZADD', 'allot:jobs:' .. owner, ARGV[2], id)
+redis.call('ZADD', 'allot:active', ARGV[2], id)
 if idem ~= '' then
   redis.call('HSET', idem, 'fingerprint', ARGV[8], 'id', id)
   redis.call('EXPIRE', idem, ARGV[9])

@@ -9,32 +9,17 @@ low with middle at most half a step of high. Where middle is not 0 it is a multi
 is at most half a step, so low is smaller; and both together are less than a step of high.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from kernels.certificates.swept.loops import jit, sweep_floats, sweep_integers
-from kernels.compiling import njit
+from kernels.certificates.compiled import inlined, jit, two_sum
+from kernels.certificates.swept.loops import sweep_floats, sweep_integers
 from kernels.problems import Array
 from kernels.problems.arrays import FORBIDDEN
 
-F = TypeVar("F", bound=Callable[..., Any])
 LARGEST_TERM = 2.0**960
 """Larger ones could take a sum out of float64."""
-
-
-def inlined(function: F) -> F:
-    """Compile into whatever compiled function calls it."""
-    return njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function)
-
-
-@inlined
-def two_sum(x: float, y: float) -> tuple[float, float]:
-    """x + y rounded to nearest, and what is left (Knuth)."""
-    s = x + y
-    t = s - x
-    return s, (x - (s - t)) + (y - t)
 
 
 @inlined

@@ -10,7 +10,7 @@ the difference is -inf or NaN. Each test asks whether a box or a pair is dear en
 
 import numpy as np
 
-from kernels.certificates.metrics.loops import inlined, jit
+from kernels.certificates.compiled import inlined, jit
 from kernels.problems.arrays import Floats, Indices
 
 SQUARES, ROOTS, SIZES = range(3)

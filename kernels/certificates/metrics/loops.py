@@ -5,39 +5,17 @@ numbers take the last, until one is left. LLVM makes vectors of the loops over c
 are short.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 import numpy as np
 
+from kernels.certificates.compiled import inlined, jit, two_sum
 from kernels.certificates.rounded import SPLITTER
-from kernels.compiling import njit
 from kernels.problems.arrays import Array
 
-F = TypeVar("F", bound=Callable[..., Any])
 Word = tuple[float, float]
 SQUARES, SIZES, PRODUCTS = range(3)
 """What is added up over the coordinates: squares of differences, their sizes, or products."""
 SMALL_FACTOR, SMALL_PRODUCT = 2.0**-450, 2.0**-900
 """Factors of a square, and products, that may lose by underflow; `exactly.py` says how much."""
-
-
-def jit(function: F) -> F:
-    """Compile on first call, cached on disk, without the GIL, in strict IEEE 754."""
-    return njit(cache=True, nogil=True, error_model="numpy")(function)
-
-
-def inlined(function: F) -> F:
-    """Compile into whatever compiled function calls it."""
-    return njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function)
-
-
-@inlined
-def two_sum(x: float, y: float) -> Word:
-    """x + y rounded to nearest, and what is left (Knuth)."""
-    s = x + y
-    t = s - x
-    return s, (x - (s - t)) + (y - t)
 
 
 @inlined

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from kernels.certificates.compiled import inlined, jit
 from kernels.certificates.rejecting.loops import ABREAST, TILE, most_of, prove_one, room_for
-from kernels.certificates.rejecting.sums import inlined, jit
 from kernels.counter import taken
 from kernels.problems.arrays import Array
 

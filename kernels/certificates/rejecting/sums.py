@@ -4,17 +4,15 @@ A sum is kept with the sum of its rounding errors (TwoSum), and a bound on what 
 which side of the sum the exact one lies, it is rounded once, as rounded.py does. Where they do not, nothing is said.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numba
 import numpy as np
 
+from kernels.certificates.compiled import held, inlined, two_sum
 from kernels.certificates.rejecting.proof import OF_DATA, OF_PAIRS, SHORT_OF, TOO_MUCH
-from kernels.compiling import njit
 from kernels.problems.arrays import Array
 
-F = TypeVar("F", bound=Callable[..., Any])
 OBJECTIVE, BOUND, GAP, VIOLATION = range(4)
 """Places in `told`, what is found of each problem."""
 MISSING, MISSING_COLUMNS, LEFT, UNBOUNDED, SURE, LOOSE = range(6)
@@ -28,32 +26,9 @@ PAIRS = 2.0**OF_PAIRS
 """Times this a gap is compared with the sizes of its pairs."""
 
 
-def jit(function: F) -> F:
-    """Compile on first call, cached on disk, without the GIL, in strict IEEE 754."""
-    return njit(cache=True, nogil=True, error_model="numpy")(function)
-
-
-def held(function: F) -> F:
-    """The same without letting go of the GIL: who keeps the answer meanwhile would have it longer than this takes."""
-    return njit(cache=True, error_model="numpy")(function)
-
-
-def inlined(function: F) -> F:
-    """Compile into whatever compiled function calls it."""
-    return njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function)
-
-
 def most_threads() -> int:
     """How many threads this process was given for compiled loops; numba lets go of the GIL where it is asked."""
     return int(numba.config.NUMBA_NUM_THREADS)
-
-
-@inlined
-def two_sum(x: Any, y: Any) -> Any:
-    """(s, e) with s = x + y rounded to nearest and s + e = x + y exactly; e is 0 for integers."""
-    s = x + y
-    t = s - x
-    return s, (x - (s - t)) + (y - t)
 
 
 @inlined

@@ -5,22 +5,12 @@ row's exact minimum is among the entries whose rounded differences are least. Ro
 vectors (vectors.py). No fast mathematics: TwoSum is written out, and is exact only if nobody reorders it.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 import numpy as np
 
+from kernels.certificates.compiled import jit
 from kernels.certificates.swept.vectors import LANES, ROWS, WIDE, narrow_rows, wide_rows
-from kernels.compiling import njit
 from kernels.problems import Array
 from kernels.problems.arrays import FORBIDDEN
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def jit(function: F) -> F:
-    """Compile on first call, cached on disk, without the GIL."""
-    return njit(cache=True, nogil=True, error_model="numpy")(function)
 
 
 @jit

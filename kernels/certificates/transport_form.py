@@ -65,7 +65,7 @@ def claims_of(solution: Solution, batch: int) -> list[Termination] | None:
 
 
 def by_problem(arrays: Mapping[str, Array], batch: int) -> list[dict[str, Any]] | None:
-    """The arrays of each problem of a batch; None where one has not an entry for each."""
+    """The arrays that each problem of a batch has; None where one has not an entry for each."""
     if any(not isinstance(array, np.ndarray) or array.ndim == 0 or len(array) != batch for array in arrays.values()):
         return None
-    return [{name: array[k] for name, array in arrays.items()} for k in range(batch)]
+    return [{name: array[k] for name, array in arrays.items() if array[k] is not None} for k in range(batch)]

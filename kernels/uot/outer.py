@@ -107,7 +107,10 @@ class Anderson:
         normal, size = here[:, :kept], float(here[:, :kept].trace()) / kept
         if not (0 < size < math.inf):
             return None
-        return self.xp.asarray(np.linalg.solve(normal + RIDGE * size * np.eye(kept), here[:, kept]))
+        try:
+            return self.xp.asarray(np.linalg.solve(normal + RIDGE * size * np.eye(kept), here[:, kept]))
+        except np.linalg.LinAlgError:  # a ridge that underflows keeps nothing apart
+            return None
 
     def refuse(self) -> None:
         """Take back the last step: forget every difference, and step less far."""

@@ -1,5 +1,6 @@
 """How strong the entropy and the penalties are: as they were asked for, and as the costs of a problem make them."""
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,7 +21,11 @@ SHARES = (0.05, 1.0)
 def settled(
     problem: UnbalancedTransport, reg: Wanted, reg_m: tuple[Wanted, Wanted], kind: str, of: Reals | None = None
 ) -> UnbalancedTransport:
-    """The problem with its strengths: numbers and shares of the scale of its costs, or of those of `of`."""
+    """The problem with its strengths: numbers and shares of the scale of its costs, or of those of `of`.
+
+    Raises:
+        InvalidProblem: a share that float64 does not hold.
+    """
     left = [one == "auto" for one in (reg, *reg_m)]
     if kind == "none" and not any(left):
         return replace(problem, reg=float(reg), reg_m=(float(reg_m[0]), float(reg_m[1])))
@@ -29,11 +34,20 @@ def settled(
     scale = cost_scale(sample, name)
     shares = (SHARES[0], SHARES[1], SHARES[1])
     values = [
-        share * scale if auto else float(given) * (1.0 if kind == "none" else scale)
-        for given, auto, share in zip((reg, *reg_m), left, shares, strict=True)
+        _strength(field, share if auto else float(given), 1.0 if kind == "none" and not auto else scale, name)
+        for field, given, auto, share in zip(("reg", "reg_m", "reg_m"), (reg, *reg_m), left, shares, strict=True)
     ]
     told = {**problem.told, "cost_scale": scale, "reg_scale": name}
     return replace(problem, reg=values[0], reg_m=(values[1], values[2]), told=told)
+
+
+def _strength(field: str, share: float, scale: float, name: str) -> float:
+    """So much of the scale. Raises InvalidProblem where it underflows to 0, or overflows."""
+    found = share * scale
+    if found > 0 and (found < math.inf or share == math.inf):
+        return found
+    told = f"is {share:g} times the {name} of the costs, {scale:g}, which float64 rounds to {found:g}"
+    raise InvalidProblem(field, f"{told}; expected a number above 0")
 
 
 def wanted(strength: Any) -> Wanted:

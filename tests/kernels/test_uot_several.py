@@ -1,5 +1,6 @@
 """Point clouds of their own sizes in one job, and debiased divergences: each problem is solved and certified alone."""
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -205,3 +206,24 @@ def test_clouds_of_one_size_are_solved_in_one_launch(options: dict[str, Any], si
     assert solution.method == "batch"
     assert certificate.holds
     assert certificate.facts["largest_gap_rel"] <= 1e-3
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        {"cost": np.array([[np.inf, np.inf], [1, 1]]), "cost_xx": 1 - np.eye(2), "cost_yy": 1 - np.eye(2)},
+        {"x": np.zeros((1, 2)), "y": np.ones((2, 2)), "a": np.zeros(1), "b": np.array([1.0, 2.0])},
+    ],
+)
+def test_a_divergence_without_a_plan_between_the_sides_is_infeasible(inputs: Inputs) -> None:
+    """Its problems have not the same arrays: the first has none."""
+    solution, certificate = prove(inputs, reg=1.0, reg_m="inf", divergence=True)
+    assert solution.termination == "infeasible"
+    assert certificate.holds
+    assert certificate.facts["problems"]["objectives"][0] is None
+    claims = ["gap_reached", *solution.facts["terminations"][1:]]
+    lie = replace(solution, facts={**solution.facts, "terminations": claims})
+    chosen = CARD.options.model_validate({"reg": 1.0, "reg_m": "inf", "divergence": True})
+    refused = CARD.certify(CARD.build(inputs, chosen), lie, lambda _: None)
+    assert not refused.holds
+    assert "f is missing" in refused.proved

@@ -141,3 +141,21 @@ def test_an_estimate_of_a_stand_in_reads_a_corner_alone() -> None:
     assert outlined(problem, wide[:64, :64], CARD.options()).reg == 0.05
     assert CARD.outline is not None
     assert CARD.outline({"cost": wide}, CARD.options()).reg == 0.05
+
+
+@pytest.mark.parametrize(
+    ("cost", "options", "field"),
+    [
+        (4e-219, {"reg": 1e-200, "reg_scale": "mean"}, "reg"),
+        (2e199, {"reg": 0.1, "reg_m": 1e300, "reg_scale": "median"}, "reg_m"),
+        (1e-300, {"reg": 1.0, "reg_m": 1e-100, "reg_scale": "mean"}, "reg_m"),
+        (5e-324, {"reg": "auto"}, "reg"),
+    ],
+)
+def test_a_share_that_float64_does_not_hold_is_named(cost: float, options: dict[str, Any], field: str) -> None:
+    """It was 0 or infinite, and ended in a division by zero."""
+    with pytest.raises(
+        InvalidProblem, match=r"times the (mean|median) of the costs, .* which float64 rounds to"
+    ) as told:
+        CARD.build({"cost": np.full((2, 1), cost)}, CARD.options.model_validate(options))
+    assert told.value.field == field

@@ -38,12 +38,12 @@ def certify(
 
 
 def _by_problem(apart: list[dict[str, Array]]) -> dict[str, Any]:
-    """The arrays by name, each an array of one object for each problem; what a problem lacks is empty there."""
+    """The arrays by name, each an array of one object for each problem; None where it lacks one, as without a plan."""
     names = dict.fromkeys(name for arrays in apart for name in arrays)
     found = {}
     for name in names:
         column = np.empty(len(apart), object)
         for k, arrays in enumerate(apart):
-            column[k] = arrays[name]
+            column[k] = arrays.get(name)
         found[name] = column
     return found

@@ -16,6 +16,7 @@ WHY = (
     ": the rows in hall_rows have more mass than all columns that they may use",
     ": the dual value of f, g is above what any plan could cost",
 )
+PLANS = ("plan", "plan_xx", "plan_yy")
 
 
 def of_uot(asked: Asked) -> list[str]:
@@ -75,7 +76,8 @@ def _sides(asked: Asked, facts: Any) -> str:
 def _one(asked: Asked, word: str, objective: Any, facts: Any) -> list[str]:
     if word == "infeasible":
         return [NO_PLAN + why for why in WHY]
-    plan = "the returned plan" if "plan" in asked.claim.arrays else "the plan that the potentials stand for"
+    there = any(name in asked.claim.arrays for name in PLANS)
+    plan = "the returned plan" if there else "the plan that the potentials stand for"
     bound, sides = "bound = dual value of f, g rounded down", _sides(asked, facts)
     found = []
     for arithmetic in (FLOATS, DEVICE):

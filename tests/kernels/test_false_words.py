@@ -82,3 +82,53 @@ def test_costs_that_float64_does_not_hold_are_not_free() -> None:
     assert claim.objective is not None
     assert Fraction(claim.objective) >= Fraction(1e-200) ** 2
     assert not wrong("lowrank", inputs, {"rank": 1}, claim)
+
+
+RNG = np.random.default_rng(4)
+STACK = {"cost": RNG.random((2, 3, 4))}
+FRAMES = {"cost": RNG.random(12), "sizes": np.array([[2, 3], [3, 2]])}
+SEVERAL: dict[str, tuple[str, Options, Options]] = {
+    "stack": ("lap", STACK, {}),
+    "limit": ("lap", STACK, {"cost_limit": 0.4}),
+    "frames": ("lap", FRAMES, {}),
+    "transport": ("uot", STACK, {"reg": 0.1}),
+    "divergence": ("uot", {"x": RNG.random((3, 2)), "y": RNG.random((4, 2))}, {"reg": 0.1, "divergence": True}),
+}
+
+
+def of_several(name: str) -> Claim:
+    """The claim about a batch, with what its certificate tells of each problem."""
+    solver, inputs, options = SEVERAL[name]
+    card = SOLVERS[solver]
+    asked = card.options(**options)
+    solution, found = solve_and_prove(card, card.build(inputs, asked), asked, Deadline(60), "cpu")
+    word, facts = str(found.termination or solution.termination), {**solution.facts, **found.facts}
+    numbers = found.objective, found.bound, found.gap_abs, found.gap_rel, found.max_violation
+    return Claim(word, *numbers, solution.arrays, facts)
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_a_problem_that_is_not_there_adds_nothing(name: str) -> None:
+    """Objective and bound of one more problem, behind the last, were added to those of all."""
+    claim = of_several(name)
+    assert not wrong(*SEVERAL[name], claim)
+    assert claim.objective is not None
+    assert claim.bound is not None
+    bound = float(np.nextafter(claim.bound + 1, 0))
+    higher: Options = {"objective": claim.objective + 1, "bound": bound, "gap_rel": 1.0}
+    if name == "divergence":
+        more: Options = {"divergences": [*claim.facts["divergences"], [1.0, 1.0]]}
+    else:
+        listed, own = claim.facts["problems"], {"objectives": 1.0, "bounds": 1.0, "gaps": 0.0}
+        more = {"problems": {**listed, **{key: [*listed[key], value] for key, value in own.items()}}}
+    gap = claim.gap_abs + 1e-9 if claim.gap_abs is not None else None
+    assert wrong(*SEVERAL[name], replace(claim, facts={**claim.facts, **more}, gap_abs=gap, **higher))
+
+
+@pytest.mark.parametrize("name", ["stack", "limit", "frames"])
+def test_arrays_are_as_long_as_the_problems(name: str) -> None:
+    claim = of_several(name)
+    for array, values in claim.arrays.items():
+        for longer in (np.concatenate([values, values[..., :1]], axis=-1), values[..., :-1], np.stack([values] * 3)):
+            said = wrong(*SEVERAL[name], replace(claim, arrays={**claim.arrays, array: longer}))
+            assert said == {"answer"}, (array, longer.shape)

@@ -32,6 +32,8 @@ def recheck(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Clai
         inputs: arrays by name; +inf in a cost and -inf in a benefit or in a cost to maximise forbid the entry.
         options: the job's options by name; those left out have their defaults.
     """
+    if uneven := stated.uneven(claim):
+        return uneven
     said = _of_solver(solver, inputs, dict(options), claim)
     listed = claim.facts.get("problems")
     if claim.termination == "infeasible" and not (isinstance(listed, dict) and "terminations" in listed):
@@ -82,10 +84,11 @@ def _one(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Claim) 
 
 def _batch(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Statement]:
     """Each problem of a batch by itself: what the facts list of it."""
-    said, count = [], len(inputs["cost"])  # type: ignore[arg-type]
-    for name, array in claim.arrays.items():
-        if array.shape[int(name.endswith("_finer")) :][:1] != (count,):
-            return [Statement("answer", False, f"{name} has the shape {array.shape}, and there are {count} problems")]
+    cost = inputs["cost"]
+    assert isinstance(cost, np.ndarray)
+    said, count = stated.misshapen(claim, cost.shape[1:], len(cost)), len(cost)
+    if said:
+        return said
     for k, part in enumerate(problems_of(claim, count)):
         given = problem_of(inputs, k)
         rows, columns = given["cost"].shape

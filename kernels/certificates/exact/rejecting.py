@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from kernels.certificates.exact import assignment, rounded_points
-from kernels.certificates.exact.stated import OF_ASSIGNMENTS, together
+from kernels.certificates.exact.stated import OF_ASSIGNMENTS, misshapen, together
 from kernels.certificates.exact.statement import (
     Claim,
     Inputs,
@@ -122,13 +122,22 @@ def check(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Stat
     given, form, maximize = problems(inputs, options), _form(inputs), bool(options.get("maximize"))
     if form == "one":
         return _one(given[0], maximize, claim)
-    said, at = [], [0, 0]
+    if said := misshapen(claim, *_extents(inputs, given, form)):
+        return said
+    at = [0, 0]
     for k, (problem, part) in enumerate(zip(given, problems_of(claim, len(given)), strict=True)):
         arrays = {name: _own(name, array, k, at, problem.cost.shape, form) for name, array in claim.arrays.items()}
         for statement in _one(problem, maximize, replace(part, arrays=arrays)):
             said.append(replace(statement, name=f"problem {k}: {statement.name}"))
         at = [at[0] + problem.cost.shape[0], at[1] + problem.cost.shape[1]]
     return said + together(claim, maximize, OF_ASSIGNMENTS)
+
+
+def _extents(inputs: Inputs, given: list[Priced], form: str) -> tuple[tuple[int, ...], int | None]:
+    """How many rows and columns the arrays of the answer are of, and how many problems where these are padded."""
+    if form == "batch":
+        return np.shape(inputs["cost"])[1:], len(given)
+    return tuple(sum(one.cost.shape[side] for one in given) for side in (0, 1)), None
 
 
 def _own(name: str, array: Array, k: int, at: list[int], shape: tuple[int, ...], form: str) -> Array:

@@ -158,6 +158,8 @@ def _arrays(
             raise KeyError("the arrays are not those of the problems")
         return [dict(one) for one in found]
     if stack:
+        if any(array.shape[:1] != (len(group),) for array in own.values()):
+            raise KeyError("the arrays are not those of the problems")
         marks = own.get("hall_rows")
         parts: list[Mapping[str, Array]] = []
         for k in range(len(group)):
@@ -238,6 +240,9 @@ def _together(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[
         return together(claim)
     listed, between = claim.facts["problems"], _between(inputs)
     count, said = len(between), [worst(claim, listed["terminations"])]
+    if len(claim.facts["divergences"]) != count:
+        words = f"{len(claim.facts['divergences'])} are listed of {count}"
+        return [*said, Statement("divergences", False, words)]
     for k, one in enumerate(between):
         stated = claim.facts["divergences"][k]
         values = [(listed["bounds"][j], listed["gaps"][j]) for j in (k, k + count, k + 2 * count)]

@@ -13,6 +13,8 @@ WORST = ("optimal", "gap_reached", "converged", "iteration_limit", "time_limit",
 """From the best word to the worst; a batch has its worst problem's."""
 OF_ASSIGNMENTS = tuple(word for word in WORST if word != "gap_reached")
 """Nobody asks for a gap there."""
+OF_ROWS, OF_COLUMNS = ("assignment", "u", "u_finer", "hall_rows"), ("v", "v_finer", "hall_cols")
+"""Arrays of an answer with an entry a row, and a column."""
 LARGEST = Fraction(2) ** 1024
 LEAST = Fraction(1, 2**1074)
 
@@ -44,6 +46,38 @@ def worst(claim: Claim, words: list[str], known: tuple[str, ...] = WORST) -> Sta
         else f"{claim.termination} is said of all, {least} of the worst"
     )
     return Statement("termination", claim.termination == least, found)
+
+
+def uneven(claim: Claim) -> list[Statement]:
+    """The lists about the problems of a batch that are not as long as that of their words; nothing where all are.
+
+    Each problem is looked at by its place. What stands behind the last one would be nobody's, and be added up.
+    """
+    listed = claim.facts.get("problems")
+    if not isinstance(listed, dict) or not isinstance(words := listed.get("terminations"), list):
+        return []
+    return [
+        Statement("problems", False, f"{len(values)} {name} are listed of {len(words)} problems")
+        for name, values in listed.items()
+        if isinstance(values, list) and len(values) != len(words)
+    ]
+
+
+def misshapen(claim: Claim, widths: tuple[int, ...], count: int | None = None) -> list[Statement]:
+    """The arrays of an assignment's answer that hold more or less than its problems have; nothing where all fit.
+
+    Args:
+        widths: how many rows and columns there are, of the largest problem where `count` problems are padded to it.
+    """
+    found = []
+    for name, array in claim.arrays.items():
+        side = 1 if name in OF_COLUMNS else 0 if name in OF_ROWS else None
+        own = array.shape[int(name.endswith("_finer")) :]
+        ahead = () if count is None else (count,)
+        if own[: len(ahead)] != ahead or (side is not None and own[len(ahead) :] != (widths[side],)):
+            words = f"{name} has the shape {array.shape}, and there are {widths[0]} rows and {widths[1]} columns"
+            found.append(Statement("answer", False, words + (f" in {count} problems" if ahead else "")))
+    return found
 
 
 def target(claim: Claim, asked: float | None) -> list[Statement]:

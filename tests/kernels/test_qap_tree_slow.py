@@ -160,3 +160,26 @@ def test_what_is_left_below_a_node_costs_what_its_permutations_do() -> None:
         pairs = left.pays(below.rows, below.columns)
         cost += sum(pairs[i, k, order[i], order[k]] for i in range(4) for k in range(i))
         assert cost == exact.value([places[i] for i in range(6)]) * data.scale
+
+
+def test_numbers_that_never_count_are_not_cut() -> None:
+    """Flows of 2^80 between locations that are all in one place do not fit int64, and need not."""
+    flow, linear = np.full((9, 9), 2.0**80), np.add.outer(np.arange(9.0), np.arange(9.0)) % 9
+    flow[0, 1] += 2.0**30
+    best = (9 - np.arange(9)) % 9
+    problem = QuadraticAssignment(flow, np.zeros((9, 9)), linear)
+    head = log.HEAD.pack(log.MAGIC, 9, log.fingerprint(problem), 0, 0, 0, 0, bytes(8))
+    tree = log.summed(np.frombuffer(head + bytes([LEAF]), np.uint8))
+    given = {"flow": flow, "distance": np.zeros((9, 9)), "linear": linear}
+    assert slow.prove(given, Problem(given, {}), best.tolist(), tree.tobytes()).startswith("1 leaves")
+    with pytest.raises(slow.NotProved, match="which is less"):
+        slow.prove(given, Problem(given, {}), list(range(9)), tree.tobytes())
+
+
+def test_no_objective_is_right_where_a_forbidden_pair_is_used() -> None:
+    problem = instance(1, 5, "forbidden")
+    assert problem.forbidden is not None
+    unmet = next(np.array(p) for p in permutations(range(5)) if problem.forbidden[np.arange(5), p].any())
+    for objective in (999, problem.objective(unmet), None):
+        claim = Claim("time_limit", objective, None, None, None, 1, {"permutation": unmet}, {})
+        assert told(problem, claim)["objective"].holds is (objective is None)

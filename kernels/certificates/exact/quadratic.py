@@ -33,8 +33,9 @@ def check(inputs: Inputs, fixed: dict[int, int], claim: Claim) -> list[Statement
         said.append(Statement("permitted", unmet == 0, f"{unmet} forbidden pairs are used"))
     value, magnitude = problem.value(p), problem.value(p, magnitudes=True)
     slack = magnitude * (problem.n**2 + problem.n) / 2**53 + Fraction(1, 2**1074)
-    right = unmet > 0 or (claim.objective is not None and near(claim.objective, value, slack))
-    said.append(Statement("objective", right, f"{claim.objective} is stated, {plain(value)} found"))
+    right = claim.objective is None if unmet else claim.objective is not None and near(claim.objective, value, slack)
+    found = "a forbidden pair has none" if unmet else f"{plain(value)} found"
+    said.append(Statement("objective", right, f"{claim.objective} is stated, {found}"))
     said.append(_bound(problem, claim))
     if unmet == 0:
         said += gap_statements(claim, value)

@@ -39,13 +39,15 @@ def cut(problem: Problem) -> Cut:
     """The problem in int64, exactly where its numbers are short enough."""
     linear = [[x or 0 for x in row] for row in problem.linear]
     both = problem.flow, problem.distance
+    if not all(any(map(any, m)) for m in both):  # then no product counts, and the other may be of any size
+        both = ([[0] * problem.n] * problem.n,) * 2
     sums, tops = ([f(abs(x) for row in m for x in row) for m in both] for f in (sum, max))
     size = min(sums[0] * tops[1], sums[1] * tops[0]) + sum(max(map(abs, row)) for row in linear)
     bits = max(0, size.bit_length() - BITS)
     of_flow = min(max(0, (bits + tops[0].bit_length() - tops[1].bit_length()) // 2), bits)
     flow, distance, single = (
         np.array([[(x + (1 << by >> 1)) >> by for x in row] for row in m], np.int64)
-        for m, by in ((problem.flow, of_flow), (problem.distance, bits - of_flow), (linear, bits))
+        for m, by in ((both[0], of_flow), (both[1], bits - of_flow), (linear, bits))
     )
     error = Fraction(0)
     if bits:  # each entry is off by 1/2 at most, so a product f d by (|f| + |d|) / 2 + 1/4

@@ -9,21 +9,8 @@ from typing import Any, NamedTuple
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)
 IDENTITIES = {
-    "id",
-    "ids",
-    "key",
-    "name",
-    "names",
-    "no",
-    "nr",
-    "num",
-    "number",
-    "index",
-    "row",
-    "code",
-    "label",
-    "unnamed",
-}
+    "id", "ids", "key", "name", "names", "no", "nr", "num", "number", "index", "row", "code", "label", "unnamed",
+}  # fmt: skip
 """Last words of what stands above a column that says which line each is."""
 MEASURES = {
     "amount", "benefit", "cost", "costs", "distance", "distances", "from", "h", "hours", "km", "kosten", "m", "metres",

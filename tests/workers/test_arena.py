@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from tests.workers.laid import SIZE, laid
+from workers.store import in_hand
 from workers.store.arena import BLOCK, MARK, YOUNGER, Arena, arena_of, is_slab, leased
 from workers.store.codec import Limits
 from workers.store.digests import PIECE, digest_of
@@ -327,8 +328,6 @@ def test_a_hand_that_is_closed_holds_nothing(arena: Arena, threads: Any) -> None
 
 def test_a_slab_in_hand_is_the_next_of_its_size(arena: Arena, threads: Any) -> None:
     hand = InHand(Arena(arena.root, 16 * SIZE))
-    hand.prepare(SIZE, threads)
-    assert not list(arena.spare.iterdir())  # there was none that was used before, and none is made
     lay(arena, threads, "a", 1)
     lay(arena, threads, "b", 2)
     arena.settled("a")  # nobody may take the other yet
@@ -345,6 +344,26 @@ def test_a_slab_in_hand_is_the_next_of_its_size(arena: Arena, threads: Any) -> N
     assert other.path != slab.path
     other.close()
     slab.close()
+
+
+def test_a_slab_in_hand_is_a_new_one_while_the_last_is_in_use(
+    arena: Arena, threads: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hand = InHand(Arena(arena.root, 64 * SIZE))
+    lay(arena, threads, "a", 1)  # of whom no disk has the bytes yet
+    hand.prepare(SIZE, threads)
+    (path,) = arena._taken.iterdir()
+    assert path.stat().st_blocks * 512 >= path.stat().st_size > SIZE
+    slab = hand.take(SIZE, threads)
+    assert slab is not None
+    assert slab.path == path
+    assert slab.size == SIZE
+    slab.close()
+    monkeypatch.setattr(in_hand, "NEW", SIZE)  # which it is longer than
+    (spare,) = arena.spare.iterdir()
+    spare.unlink()
+    hand.prepare(SIZE, threads)
+    assert not hand._slabs
 
 
 def test_a_slab_in_hand_goes_back_where_another_size_is_asked_for(arena: Arena, threads: Any) -> None:

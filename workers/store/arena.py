@@ -121,8 +121,8 @@ class Arena:
             slab.close()
         return None
 
-    def take_near(self, size: int, threads: Executor) -> Slab | None:
-        """One that had nearly so many bytes and has so many now, with all its pages; None where there is none.
+    def take_near(self, size: int, threads: Executor, new: bool = False) -> Slab | None:
+        """One that had nearly so many bytes and has so many now, with all its pages; else a `new` one, or None.
 
         What it lacks of them is found here, after the lock: for somebody who has the time. Nothing is done once half of
         all bytes are in use, so that no other slab is given up for its length.
@@ -134,6 +134,8 @@ class Arena:
                 if used + size > self.most // 2:
                     return None
                 found = self._like(size, lying(self.spare)) or self._like(size, self._stale(size))
+                if found is None and new:
+                    found = self._new(size)
             if found is not None:
                 try:
                     found = whole(found, size)

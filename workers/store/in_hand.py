@@ -3,7 +3,8 @@
 To find one under the lock of all processes and to map it takes a quarter of a millisecond, which comes between the
 headers of a request and its first byte. A client that asks again mostly sends as much as before, or nearly: frames of a
 camera, drawn anew, differ by a few parts of a hundred. So where there is no slab of that very size, a longer one is
-had, and cut when the upload comes.
+had, and cut when the upload comes. A caller who asks, waits for the answer and asks again needs two: while the next is
+prepared, the last is still being solved.
 """
 
 import threading
@@ -16,10 +17,12 @@ from workers.store.slab import Slab
 
 SHARE = 16
 """It has at most such a part of the arena: others may need the room."""
+NEW = 32 << 20
+"""The longest that is made: to find more pages takes longer than an upload of so many would gain."""
 
 
 class InHand:
-    """One slab of a process, which is another's if the process dies. It takes none whose pages must be found."""
+    """One slab of a process, which is another's if the process dies. All its pages are found before it is asked for."""
 
     def __init__(self, arena: Arena) -> None:
         self._arena = arena
@@ -40,14 +43,15 @@ class InHand:
         return self._arena.take(size, threads)
 
     def prepare(self, size: int, threads: Executor) -> None:
-        """Have one for an upload of nearly that size, if there is one that was used before. In any thread."""
+        """Have one for an upload of nearly that size. In any thread."""
         if size * SHARE > self._arena.most or not self._preparing.acquire(blocking=False):
             return
         try:  # one thread at a time: two would both find that there is none
             if self._slabs or self._closed:
                 return
             self._length = roomy(size, self._length)
-            slab = self._arena.take_used(size, threads) or self._arena.take_near(self._length, threads)
+            slab = self._arena.take_used(size, threads)
+            slab = slab or self._arena.take_near(self._length, threads, new=self._length <= NEW)
             if slab is not None:
                 slab.ready(0)
                 self._slabs.append(slab)

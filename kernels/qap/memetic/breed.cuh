@@ -134,17 +134,31 @@ __device__ void child(Shared &shared, const Matrices &matrices, const Recipe &re
     if (lane == 0) shake(shared, n, min(recipe.strength_low + random.below(span), n), random);
 }
 
-// A fresh start in s.p: the best so far, the least visited places, or chance. One warp.
-__device__ void start(Shared &shared, int n, const short *record, const int *visits, bool from_record, Random &random) {
+// A fresh start in s.p: the least visited places, or chance. One warp.
+__device__ void start(Shared &shared, int n, const int *visits, Random &random) {
     const int lane = threadIdx.x % 32, kind = random.below(4);
     for (int i = n + lane; i < N; i += 32) shared.p[i] = (short)i;
-    if (from_record) {
-        for (int i = lane; i < N; i += 32) shared.p[i] = record[i];
-    } else if (kind == 0) {
+    if (kind == 0) {
         unvisited(shared, n, visits, random);
     } else if (lane == 0) {
         draw_order(shared, n, n, random);
         for (int i = 0; i < n; ++i) shared.p[i] = shared.other[i];
     }
     __syncwarp();  // p -> all lanes
+}
+
+// How many of each epoch's members go on to the last epoch of a round.
+__device__ int elders_of_one(int members) { return members / (ROUND - 1); }
+
+// Whether that epoch begins with the best of those before it.
+__device__ bool is_last_of_round(int number, int members) {
+    return members >= LEAST_MEMBERS && number % ROUND == ROUND - 1;
+}
+
+// How such an epoch begins: where a member of an earlier one ended, or in every second round for the last member at the
+// best so far; null where it begins afresh.
+__device__ const short *elder(const Members &all, int number, int member, int members) {
+    if (member == members - 1 && number / ROUND % 2) return all.record;
+    const bool is_there = member < (ROUND - 1) * elders_of_one(members);
+    return is_there ? all.elders + (long long)member * N : nullptr;
 }

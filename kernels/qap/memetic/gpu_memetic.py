@@ -35,12 +35,13 @@ NUMBERS = {"float": np.float32, "int": np.int32, "long long": np.int64, "double"
 class Policy:
     """How the population searches.
 
-    `moves`: tabu moves per generation in the first epoch, as a multiple of n; each later epoch takes `growth` times as
-    many. `tenure`: a random length between these multiples of n. `cross`, `relink`: shares of children bred from two
-    parents, the others are the own permutation with a cycle through `strength` (multiples of n, more the longer the
-    member has waited) positions. `reach`: how far away in the ring of members a partner may be. `patience`:
-    generations without a better child after which the child is taken anyway. `quiet`: generations without a new best
-    after which the epoch ends and all members start afresh; None: n^2 / 250, at least 8.
+    `moves`: tabu moves per generation in the first epochs, as a multiple of n; in each later round of epochs `growth`
+    times as many, and twice as many in the last of a round, which begins with the best of the others. `tenure`: a
+    random length between these multiples of n. `cross`, `relink`: shares of children bred from two parents, the others
+    are the own permutation with a cycle through `strength` (multiples of n, more the longer the member has waited)
+    positions. `reach`: how far away in the ring of members a partner may be. `patience`: generations without a better
+    child after which the child is taken anyway. `quiet`: generations without a new best after which the epoch ends, and
+    the last of a round after twice as many; None: n^2 / 250, at least 8.
 
     docs/notes/qap.md has the time that each choice takes.
     """
@@ -97,7 +98,7 @@ class DevicePopulation:
         self._arrays |= {
             "population": cupy.zeros((2, count, size), cupy.int16), "record": cupy.zeros(size, cupy.int16),
             "cost": cupy.zeros((2, count), total), "stale": cupy.zeros((2, count), cupy.int32),
-            "visits": cupy.zeros((size, size), cupy.int32),
+            "visits": cupy.zeros((size, size), cupy.int32), "elders": cupy.zeros((count, size), cupy.int16),
             "scratch": cupy.empty(count * self._scratch, cupy.uint8),
         }  # fmt: skip
         self.mailbox = Mailbox(total.kind == "f")
@@ -115,7 +116,7 @@ class DevicePopulation:
         epoch = np.zeros((), _epoch(total))
         epoch["best"], epoch["least"], epoch["growth"], epoch["fresh"] = worst, worst, policy.growth, 1
         epoch["goal"] = -worst if goal is None else goal
-        epoch["length"], epoch["longest"], epoch["quiet_limit"] = length, LONGEST // n, quiet
+        epoch["length"], epoch["base"], epoch["longest"], epoch["quiet_limit"] = length, length, LONGEST // n, quiet
         self._epoch = cupy.asarray(epoch[None].view(np.uint8))
 
     def open(self, permutations: Indices) -> None:

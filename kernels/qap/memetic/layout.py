@@ -5,6 +5,10 @@ from kernels.qap.layout import NEWS
 
 JUDGES = 1024
 """Threads of `judge`."""
+ROUND = 5
+"""Epochs of a round: the last begins with the best members of the others."""
+LEAST_MEMBERS = 2 * (ROUND - 1)
+"""Fewer have no such epoch."""
 
 MATRICES = struct(
     "Matrices",
@@ -25,6 +29,7 @@ MEMBERS = struct(
     T64* cost                  // [2, members]
     int* stale                 // [2, members]: generations without a better child
     int* visits                // [N, N]: where epochs ended
+    short* elders              // [members, N]: the best of each epoch of the round
     unsigned char* scratch     // [members, SCRATCH]
     int n                      // facilities of the problem; those from n to N - 1 stay where they are
     int parity                 // of the half that is read
@@ -54,10 +59,11 @@ EPOCH = struct(
     T64 goal                   // ends everything
     unsigned long long moves
     float growth
-    int length
+    int length                 // moves of a generation
+    int base                   // of an epoch that begins afresh
     int longest
     int quiet
-    int quiet_limit
+    int quiet_limit            // of an epoch that begins afresh
     int number
     int generation
     int fresh
@@ -93,4 +99,7 @@ JUDGE_ARGS = parameter(
     NEWS,
 )
 STRUCTS = (MATRICES, MEMBERS, RECIPE, EPOCH, EVOLVE_ARGS, JUDGE_ARGS)
-CUDA = "\n".join([f"constexpr int JUDGES = {JUDGES};", *(one.text for one in STRUCTS)])
+NUMBERS = {"JUDGES": JUDGES, "ROUND": ROUND, "LEAST_MEMBERS": LEAST_MEMBERS}
+CUDA = "\n".join(
+    [*(f"constexpr int {name} = {number};" for name, number in NUMBERS.items()), *(one.text for one in STRUCTS)]
+)

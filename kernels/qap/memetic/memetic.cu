@@ -1,6 +1,7 @@
 // A population of tabu searches that evolves on the device, one block per member; a generation is two launches.
 //
-//   evolve:  a fresh epoch: own <- the start given | the best so far | the least visited places | chance      (start)
+//   evolve:  a fresh epoch: own <- the start given | the least visited places | chance                        (start)
+//            the last of a round: own <- one of the best of its other epochs                                  (elder)
 //            else           child <- own crossed with a partner | on the way to it | own, shaken             (child)
 //            H, D, cost <- from it                                                                          (open)
 //            repeat `length` times:                                                                         (search)
@@ -10,13 +11,17 @@
 //                H[u][l] += x_u y_l, four moves at a time                                                   (advance_h)
 //            own <- child's best, if it is better (or own has waited long enough)
 //   judge:   record <- the best of all. The epoch ends after `quiet_limit` generations without a better one, or once few
-//            costs differ. Then visits += where every member ended, and an epoch of longer generations begins
+//            costs differ. Then visits += where every member ended, elders <- the best of them, and another begins
+//
+// A round is ROUND epochs. All but its last begin afresh and know nothing of each other. The last begins with the best
+// members of each; its generations are twice as long, and it waits twice as long for a better one. Those of the next
+// round are longer by `growth`. Drezner and Marcoulides (2006) call such a population compounded.
 //
 // The host only queues generations and reads the mailbox: neither waits for the other. A launch reads one half of the
 // population and writes the other, member by member. So all depends on the seed alone, but for when the host stops.
 //
 // Buffers: population [2][members][N] short, cost [2][members] T64, stale [2][members] int, epoch 1 Epoch, record [N]
-// short, visits [N][N] int, relay and mailbox as in incumbent.cuh.
+// short, elders [members][N] short, visits [N][N] int, relay and mailbox as in incumbent.cuh.
 // Bound: T = float only where the host has shown that every |D| and |H| and every sum on the way is below 2^24, so that
 // it is an exact integer; T = int where they are below 2^30 (parts.py).
 //
@@ -89,7 +94,11 @@ __device__ __noinline__ void begin(
     if (epoch.fresh && epoch.number == 0) {
         for (int i = threadIdx.x; i < N; i += 32) shared.p[i] = own[i];
     } else if (epoch.fresh) {
-        start(shared, all.n, all.record, all.visits, member == 0 && (all.seed & 1), random);
+        const short *elders = is_last_of_round(epoch.number, members) ? elder(all, epoch.number, member, members) : nullptr;
+        if (elders)
+            for (int i = threadIdx.x; i < N; i += 32) shared.p[i] = elders[i];
+        else
+            start(shared, all.n, all.visits, random);
     } else {
         const int away = 1 + random.below(recipe.reach);
         const int partner = (member + (random.next() & 1 ? away : members - away % members)) % members;
@@ -100,7 +109,7 @@ __device__ __noinline__ void begin(
 }
 
 // Grid: members. Block: THREADS. Shared: sizeof(Shared), dynamic.
-// Reads: half `parity` of population, cost, stale; epoch, record, visits. Writes: the other half, own member only; news;
+// Reads: half `parity` of population, cost, stale; epoch, record, elders, visits. Writes: the other half, own member only; news;
 // moves of epoch.
 // Requires: members >= 1; population holds permutations that leave facilities from n on where they are, see member.cuh.
 // Work: length * (N^2 + 3 N^2 / 2) multiply-adds per member.
@@ -158,9 +167,32 @@ __device__ int survey(const T64 *cost, int members, unsigned *marks, T64 &least,
     return first;
 }
 
-// Grid: 1. Block: JUDGES. Shared: marks and a word, static. Reads: half `parity` of population and cost. Writes: epoch, record, visits, mailbox.
+// The best members of an epoch go on, the place in a round of which is given. Of equal costs the first members.
+__device__ void keep_elders(const Members &all, int place, int members) {
+    const int count = elders_of_one(members);
+    const T64 *cost = all.cost + (long long)all.parity * members;
+    const short *here = all.population + (long long)all.parity * members * N;
+    for (int k = threadIdx.x; k < members; k += JUDGES) {
+        int better = 0;
+        for (int j = 0; j < members; ++j) better += cost[j] < cost[k] || (cost[j] == cost[k] && j < k);
+        if (better >= count) continue;
+        short *there = all.elders + ((long long)place * count + better) * N;
+        for (int i = 0; i < N; ++i) there[i] = here[(long long)k * N + i];
+    }
+}
+
+// The next epoch after one that is over. One thread.
+__device__ void go_on(Epoch &epoch, int members) {
+    const bool ends_round = members < LEAST_MEMBERS || is_last_of_round(epoch.number, members);
+    if (ends_round) epoch.base = (int)fminf((float)epoch.longest, epoch.growth * (float)epoch.base);
+    ++epoch.number;
+    epoch.length = is_last_of_round(epoch.number, members) ? min(epoch.longest, 2 * epoch.base) : epoch.base;
+}
+
+// Grid: 1. Block: JUDGES. Shared: marks and words, static. Reads: half `parity` of population and cost. Writes: epoch,
+// record, elders, visits, mailbox.
 // Requires: runs alone, after `evolve`.
-// Work: members comparisons, members * N increments at the end of an epoch.
+// Work: members comparisons; at the end of an epoch their square, and members * N increments.
 extern "C" __global__ void __launch_bounds__(JUDGES) judge(const __grid_constant__ JudgeArgs args) {
     const Members &all = args.all;
     const int members = args.members;
@@ -168,6 +200,8 @@ extern "C" __global__ void __launch_bounds__(JUDGES) judge(const __grid_constant
     __shared__ bool over;
     Epoch epoch = *args.state;
     if (epoch.done) return;
+    const int number = epoch.number;
+    const bool is_last = is_last_of_round(number, members);
     const short *here = all.population + (long long)all.parity * members * N;
     T64 least;
     int different;
@@ -182,16 +216,16 @@ extern "C" __global__ void __launch_bounds__(JUDGES) judge(const __grid_constant
             epoch.best = least;
             tell(ordered(least), args.news);
         }
-        over = epoch.quiet >= epoch.quiet_limit || different < min(members, max(2, min(members, MARKS) / 8));
+        over = epoch.quiet >= epoch.quiet_limit * (is_last ? 2 : 1) || different < min(members, max(2, min(members, MARKS) / 8));
         epoch.fresh = over;
         epoch.done = epoch.best <= epoch.goal;
-        epoch.number += over;
-        if (over) epoch.length = (int)fminf((float)epoch.longest, epoch.growth * (float)epoch.length);
+        if (over) go_on(epoch, members);
         ++epoch.generation;
         *args.state = epoch;
     }
     __syncthreads();  // over -> all
     if (!over) return;
+    if (members >= LEAST_MEMBERS && !is_last) keep_elders(all, number % ROUND, members);
     for (long long k = threadIdx.x; k < (long long)members * N; k += JUDGES)
         atomicAdd(&all.visits[k % N * N + here[k]], 1);  // many members end at one place
 }

@@ -320,30 +320,30 @@ def test_a_population_in_a_larger_size_moves_none_of_the_facilities_beside_it(la
         assert cost / population.scale == pytest.approx(problem.objective(member), rel=1e-9)
 
 
-def test_the_last_epoch_of_a_round_begins_with_the_best_of_the_others() -> None:
+def test_the_last_epoch_of_an_era_begins_with_the_best_of_the_others() -> None:
     from kernels.qap.memetic import gpu_memetic
-    from kernels.qap.memetic.layout import ROUND
+    from kernels.qap.memetic.layout import ERA
     from kernels.qap.parts import split
 
     problem = CARD.build(instances.middling(), QapOptions())
     population = gpu_memetic.DevicePopulation(split(problem), 41, 1, gpu_memetic.Policy(moves=1, quiet=1, growth=2))
     orders = np.array([np.random.default_rng(k).permutation(problem.n) for k in range(41)])
     population.open(orders)
-    count, best = 41 // (ROUND - 1), []
+    count, best = 41 // (ERA - 1), []
     for _ in range(400):
         population.generation()
         state = population.state()
         if state["fresh"]:
             best += population.elite()[:count]
-            if state["number"] == ROUND - 1:
+            if state["number"] == ERA - 1:
                 break
     elders = population._arrays["elders"].get()[: len(best), : problem.n]
-    assert len(best) == (ROUND - 1) * count
+    assert len(best) == (ERA - 1) * count
     assert elders.tolist() == np.array(best).tolist()
     assert state["length"] == 2 * state["base"]
     population.generation()
     costs = population._arrays["cost"][population.generations % 2].get()[: len(best)] / population.scale
     assert all(cost <= problem.objective(elder) for cost, elder in zip(costs, best, strict=True))
-    while population.state()["number"] < ROUND:
+    while population.state()["number"] < ERA:
         population.generation()
     assert population.state()["base"] == population.state()["length"] == 2 * state["base"]

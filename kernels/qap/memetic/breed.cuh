@@ -147,18 +147,18 @@ __device__ void start(Shared &shared, int n, const int *visits, Random &random) 
     __syncwarp();  // p -> all lanes
 }
 
-// How many of each epoch's members go on to the last epoch of a round.
-__device__ int elders_of_one(int members) { return members / (ROUND - 1); }
+// How many of each epoch's members go on to the last epoch of an era.
+__device__ int elders_of_one(int members) { return members / (ERA - 1); }
 
 // Whether that epoch begins with the best of those before it.
-__device__ bool is_last_of_round(int number, int members) {
-    return members >= LEAST_MEMBERS && number % ROUND == ROUND - 1;
+__device__ bool is_last_of_era(int number, int members) {
+    return members >= LEAST_MEMBERS && number % ERA == ERA - 1;
 }
 
-// How such an epoch begins: where a member of an earlier one ended, or in every second round for the last member at the
+// How such an epoch begins: where a member of an earlier one ended, or in every second era for the last member at the
 // best so far; null where it begins afresh.
 __device__ const short *elder(const Members &all, int number, int member, int members) {
-    if (member == members - 1 && number / ROUND % 2) return all.record;
-    const bool is_there = member < (ROUND - 1) * elders_of_one(members);
+    if (member == members - 1 && number / ERA % 2) return all.record;
+    const bool is_there = member < (ERA - 1) * elders_of_one(members);
     return is_there ? all.elders + (long long)member * N : nullptr;
 }

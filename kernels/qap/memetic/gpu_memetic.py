@@ -35,13 +35,13 @@ NUMBERS = {"float": np.float32, "int": np.int32, "long long": np.int64, "double"
 class Policy:
     """How the population searches.
 
-    `moves`: tabu moves per generation in the first epochs, as a multiple of n; in each later round of epochs `growth`
-    times as many, and twice as many in the last of a round, which begins with the best of the others. `tenure`: a
+    `moves`: tabu moves per generation in the first epochs, as a multiple of n; in each later era of epochs `growth`
+    times as many, and twice as many in the last of an era, which begins with the best of the others. `tenure`: a
     random length between these multiples of n. `cross`, `relink`: shares of children bred from two parents, the others
     are the own permutation with a cycle through `strength` (multiples of n, more the longer the member has waited)
     positions. `reach`: how far away in the ring of members a partner may be. `patience`: generations without a better
     child after which the child is taken anyway. `quiet`: generations without a new best after which the epoch ends, and
-    the last of a round after twice as many; None: n^2 / 250, at least 8.
+    the last of an era after twice as many; None: n^2 / 250, at least 8.
 
     docs/notes/qap.md has the time that each choice takes.
     """

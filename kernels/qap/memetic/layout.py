@@ -5,9 +5,9 @@ from kernels.qap.layout import NEWS
 
 JUDGES = 1024
 """Threads of `judge`."""
-ROUND = 5
-"""Epochs of a round: the last begins with the best members of the others."""
-LEAST_MEMBERS = 2 * (ROUND - 1)
+ERA = 5
+"""Epochs of an era: the last begins with the best members of the others."""
+LEAST_MEMBERS = 2 * (ERA - 1)
 """Fewer have no such epoch."""
 
 MATRICES = struct(
@@ -29,7 +29,7 @@ MEMBERS = struct(
     T64* cost                  // [2, members]
     int* stale                 // [2, members]: generations without a better child
     int* visits                // [N, N]: where epochs ended
-    short* elders              // [members, N]: the best of each epoch of the round
+    short* elders              // [members, N]: the best of each epoch of the era
     unsigned char* scratch     // [members, SCRATCH]
     int n                      // facilities of the problem; those from n to N - 1 stay where they are
     int parity                 // of the half that is read
@@ -99,7 +99,7 @@ JUDGE_ARGS = parameter(
     NEWS,
 )
 STRUCTS = (MATRICES, MEMBERS, RECIPE, EPOCH, EVOLVE_ARGS, JUDGE_ARGS)
-NUMBERS = {"JUDGES": JUDGES, "ROUND": ROUND, "LEAST_MEMBERS": LEAST_MEMBERS}
+NUMBERS = {"JUDGES": JUDGES, "ERA": ERA, "LEAST_MEMBERS": LEAST_MEMBERS}
 CUDA = "\n".join(
     [*(f"constexpr int {name} = {number};" for name, number in NUMBERS.items()), *(one.text for one in STRUCTS)]
 )

@@ -1,7 +1,7 @@
 // A population of tabu searches that evolves on the device, one block per member; a generation is two launches.
 //
 //   evolve:  a fresh epoch: own <- the start given | the least visited places | chance                        (start)
-//            the last of a round: own <- one of the best of its other epochs                                  (elder)
+//            the last of an era: own <- one of the best of its other epochs                                  (elder)
 //            else           child <- own crossed with a partner | on the way to it | own, shaken             (child)
 //            H, D, cost <- from it                                                                          (open)
 //            repeat `length` times:                                                                         (search)
@@ -13,9 +13,9 @@
 //   judge:   record <- the best of all. The epoch ends after `quiet_limit` generations without a better one, or once few
 //            costs differ. Then visits += where every member ended, elders <- the best of them, and another begins
 //
-// A round is ROUND epochs. All but its last begin afresh and know nothing of each other. The last begins with the best
+// An era is ERA epochs. All but its last begin afresh and know nothing of each other. The last begins with the best
 // members of each; its generations are twice as long, and it waits twice as long for a better one. Those of the next
-// round are longer by `growth`. Drezner and Marcoulides (2006) call such a population compounded.
+// era are longer by `growth`. Drezner and Marcoulides (2006) call such a population compounded.
 //
 // The host only queues generations and reads the mailbox: neither waits for the other. A launch reads one half of the
 // population and writes the other, member by member. So all depends on the seed alone, but for when the host stops.
@@ -94,7 +94,7 @@ __device__ __noinline__ void begin(
     if (epoch.fresh && epoch.number == 0) {
         for (int i = threadIdx.x; i < N; i += 32) shared.p[i] = own[i];
     } else if (epoch.fresh) {
-        const short *elders = is_last_of_round(epoch.number, members) ? elder(all, epoch.number, member, members) : nullptr;
+        const short *elders = is_last_of_era(epoch.number, members) ? elder(all, epoch.number, member, members) : nullptr;
         if (elders)
             for (int i = threadIdx.x; i < N; i += 32) shared.p[i] = elders[i];
         else
@@ -167,7 +167,7 @@ __device__ int survey(const T64 *cost, int members, unsigned *marks, T64 &least,
     return first;
 }
 
-// The best members of an epoch go on, the place in a round of which is given. Of equal costs the first members.
+// The best members of an epoch go on, the place in an era of which is given. Of equal costs the first members.
 __device__ void keep_elders(const Members &all, int place, int members) {
     const int count = elders_of_one(members);
     const T64 *cost = all.cost + (long long)all.parity * members;
@@ -183,10 +183,10 @@ __device__ void keep_elders(const Members &all, int place, int members) {
 
 // The next epoch after one that is over. One thread.
 __device__ void go_on(Epoch &epoch, int members) {
-    const bool ends_round = members < LEAST_MEMBERS || is_last_of_round(epoch.number, members);
-    if (ends_round) epoch.base = (int)fminf((float)epoch.longest, epoch.growth * (float)epoch.base);
+    const bool ends_era = members < LEAST_MEMBERS || is_last_of_era(epoch.number, members);
+    if (ends_era) epoch.base = (int)fminf((float)epoch.longest, epoch.growth * (float)epoch.base);
     ++epoch.number;
-    epoch.length = is_last_of_round(epoch.number, members) ? min(epoch.longest, 2 * epoch.base) : epoch.base;
+    epoch.length = is_last_of_era(epoch.number, members) ? min(epoch.longest, 2 * epoch.base) : epoch.base;
 }
 
 // Grid: 1. Block: JUDGES. Shared: marks and words, static. Reads: half `parity` of population and cost. Writes: epoch,
@@ -201,7 +201,7 @@ extern "C" __global__ void __launch_bounds__(JUDGES) judge(const __grid_constant
     Epoch epoch = *args.state;
     if (epoch.done) return;
     const int number = epoch.number;
-    const bool is_last = is_last_of_round(number, members);
+    const bool is_last = is_last_of_era(number, members);
     const short *here = all.population + (long long)all.parity * members * N;
     T64 least;
     int different;
@@ -225,7 +225,7 @@ extern "C" __global__ void __launch_bounds__(JUDGES) judge(const __grid_constant
     }
     __syncthreads();  // over -> all
     if (!over) return;
-    if (members >= LEAST_MEMBERS && !is_last) keep_elders(all, number % ROUND, members);
+    if (members >= LEAST_MEMBERS && !is_last) keep_elders(all, number % ERA, members);
     for (long long k = threadIdx.x; k < (long long)members * N; k += JUDGES)
         atomicAdd(&all.visits[k % N * N + here[k]], 1);  // many members end at one place
 }

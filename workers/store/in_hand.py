@@ -18,7 +18,7 @@ from workers.store.slab import Slab
 SHARE = 16
 """It has at most such a part of the arena: others may need the room."""
 NEW = 32 << 20
-"""The longest that is made: to find more pages takes longer than an upload of so many would gain."""
+"""The longest that is made: the gain is the same for any, and the pages of a longer one take long to be found."""
 
 
 class InHand:

@@ -155,8 +155,8 @@ __device__ bool is_last_of_era(int number, int members) {
     return members >= LEAST_MEMBERS && number % ERA == ERA - 1;
 }
 
-// How such an epoch begins: where a member of an earlier one ended, or in every second era for the last member at the
-// best so far; null where it begins afresh.
+// How a member begins such an epoch: where one of an earlier epoch ended, or in every second era the last member at the
+// best so far. Null where it begins afresh.
 __device__ const short *elder(const Members &all, int number, int member, int members) {
     if (member == members - 1 && number / ERA % 2) return all.record;
     const bool is_there = member < (ERA - 1) * elders_of_one(members);

@@ -15,7 +15,7 @@
 //
 // An era is ERA epochs. All but its last begin afresh and know nothing of each other. The last begins with the best
 // members of each; its generations are twice as long, and it waits twice as long for a better one. Those of the next
-// era are longer by `growth`. Drezner and Marcoulides (2006) call such a population compounded.
+// era are longer by `growth`. Drezner (2005) calls such populations compounded.
 //
 // The host only queues generations and reads the mailbox: neither waits for the other. A launch reads one half of the
 // population and writes the other, member by member. So all depends on the seed alone, but for when the host stops.
@@ -94,9 +94,10 @@ __device__ __noinline__ void begin(
     if (epoch.fresh && epoch.number == 0) {
         for (int i = threadIdx.x; i < N; i += 32) shared.p[i] = own[i];
     } else if (epoch.fresh) {
-        const short *elders = is_last_of_era(epoch.number, members) ? elder(all, epoch.number, member, members) : nullptr;
-        if (elders)
-            for (int i = threadIdx.x; i < N; i += 32) shared.p[i] = elders[i];
+        const short *old =
+            is_last_of_era(epoch.number, members) ? elder(all, epoch.number, member, members) : nullptr;
+        if (old)
+            for (int i = threadIdx.x; i < N; i += 32) shared.p[i] = old[i];
         else
             start(shared, all.n, all.visits, random);
     } else {
@@ -109,8 +110,8 @@ __device__ __noinline__ void begin(
 }
 
 // Grid: members. Block: THREADS. Shared: sizeof(Shared), dynamic.
-// Reads: half `parity` of population, cost, stale; epoch, record, elders, visits. Writes: the other half, own member only; news;
-// moves of epoch.
+// Reads: half `parity` of population, cost, stale; epoch, record, elders, visits. Writes: the other half, own member
+// only; news; moves of epoch.
 // Requires: members >= 1; population holds permutations that leave facilities from n on where they are, see member.cuh.
 // Work: length * (N^2 + 3 N^2 / 2) multiply-adds per member.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) evolve(const __grid_constant__ EvolveArgs args) {
@@ -216,7 +217,8 @@ extern "C" __global__ void __launch_bounds__(JUDGES) judge(const __grid_constant
             epoch.best = least;
             tell(ordered(least), args.news);
         }
-        over = epoch.quiet >= epoch.quiet_limit * (is_last ? 2 : 1) || different < min(members, max(2, min(members, MARKS) / 8));
+        over = epoch.quiet >= epoch.quiet_limit * (is_last ? 2 : 1) ||
+               different < min(members, max(2, min(members, MARKS) / 8));
         epoch.fresh = over;
         epoch.done = epoch.best <= epoch.goal;
         if (over) go_on(epoch, members);
